@@ -1,0 +1,1 @@
+"""The game: a tank duel as pure functions over whole numbers, batched over plays."""

@@ -1,0 +1,143 @@
+"""The census contract: JSON lines of plays in, JSON lines of scores out, in batches; no line can bring it down.
+
+    {"id": 0, "player": {"weights": {…all 110…}}, "seed": 7, "seconds": 900}
+    {"id": 0, "score": 0.52, "won": 12, "lost": 11, "drawn": 3}       or     {"id": 0, "error": "…"}
+
+Keys of a play that this page doesn't name come back with its answer.
+"""
+
+import json
+import queue
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final
+
+from planner.brain.match import play
+from planner.brain.scripted import Whole
+from planner.brain.weights import DEFAULT, whole_weights
+
+LINE_LIMIT: Final = 1 << 20  # bytes
+SECONDS_LIMIT: Final = 86400.0
+SEED_LIMIT: Final = 1 << 63
+WAIT_S: Final = 0.05  # for more lines, before what has arrived is played
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A play that can be played."""
+
+    extra: Mapping[str, Any]  # id, and the keys that are not the contract's
+    player: Whole
+    seed: int
+    seconds: float
+
+
+def read_ask(line: bytes) -> Ask | Answer:
+    """The play that a line asks for, or the answer that says why it is none."""
+    if len(line) > LINE_LIMIT:
+        return {"id": None, "error": f"line over {LINE_LIMIT} bytes"}
+    try:
+        asked = json.loads(line.decode(), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        return {"id": None, "error": f"not JSON: {error}"}
+    if not isinstance(asked, dict):
+        return {"id": None, "error": f"not a JSON object: {type(asked).__name__}"}
+    if "id" not in asked:
+        return {"id": None, "error": "no id"}
+    extra = {k: v for k, v in asked.items() if k not in {"player", "seed", "seconds"}}
+    try:
+        return Ask(
+            extra=extra,
+            player=_player(asked.get("player")),
+            seed=_seed(asked.get("seed")),
+            seconds=_seconds(asked.get("seconds")),
+        )
+    except ValueError as error:
+        return {**extra, "error": str(error)}
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _player(player: object) -> Whole:
+    if not isinstance(player, dict):
+        raise ValueError('player is not an object: {"weights": {…}}')  # noqa: TRY004 - one kind of error: the line is at fault
+    if "net" in player:
+        raise ValueError("a net cannot play yet: nets come with a later version of treadcore")
+    weights = player.get("weights")
+    if not isinstance(weights, dict):
+        raise ValueError('player has no "weights" object')  # noqa: TRY004
+    return whole_weights(weights)
+
+
+def _seed(seed: object) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < SEED_LIMIT:
+        raise ValueError(f"seed is not a whole number from 0 to 2^63 - 1: {_short(seed)}")
+    return seed
+
+
+def _seconds(seconds: object) -> float:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= SECONDS_LIMIT:
+        raise ValueError(f"seconds is not a number over 0, to {SECONDS_LIMIT:g}: {_short(seconds)}")
+    return float(seconds)
+
+
+def _short(value: object) -> str:
+    return json.dumps(value)[:60]
+
+
+def answer_batch(asks: Sequence[Ask]) -> Iterator[Answer]:
+    """Play what has the same length in lockstep, lengths in order of arrival."""
+    lengths = dict.fromkeys(a.seconds for a in asks)
+    reference = whole_weights(DEFAULT)
+    for seconds in lengths:
+        group = [a for a in asks if a.seconds == seconds]
+        results = play([a.player for a in group], [reference] * len(group), [a.seed for a in group], seconds)
+        for ask, result in zip(group, results, strict=True):
+            yield {**ask.extra, "score": result.score, "won": result.won, "lost": result.lost, "drawn": result.drawn}
+
+
+def answer_all(lines: BinaryIO, say: Callable[[Answer], None], batch: int) -> None:
+    """Answer every line of `lines` until it ends; at most `batch` plays at once, none waiting for lines to come."""
+    arrived: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+    threading.Thread(target=_pump, args=(lines, arrived), daemon=True).start()
+    more = True
+    while more:
+        asks, more = _gather(arrived, say, batch)
+        for answer in answer_batch(asks):
+            say(answer)
+
+
+def _pump(lines: BinaryIO, arrived: "queue.SimpleQueue[bytes | None]") -> None:
+    """Lines into the queue, None at the end; a line over the limit arrives cut, just long enough to be refused."""
+    while line := lines.readline(LINE_LIMIT + 1):
+        rest = line
+        while rest and not rest.endswith(b"\n"):
+            rest = lines.readline(LINE_LIMIT)
+        arrived.put(line)
+    arrived.put(None)
+
+
+def _gather(
+    arrived: "queue.SimpleQueue[bytes | None]", say: Callable[[Answer], None], batch: int
+) -> tuple[list[Ask], bool]:
+    """Up to `batch` plays of what has arrived, and whether more may come; lines that ask for none are answered now."""
+    asks: list[Ask] = []
+    while len(asks) < batch:
+        try:
+            line = arrived.get(timeout=WAIT_S if asks else None)
+        except queue.Empty:
+            return asks, True
+        if line is None:
+            return asks, False
+        if line.strip():
+            ask = read_ask(line)
+            if isinstance(ask, Ask):
+                asks.append(ask)
+            else:
+                say(ask)
+    return asks, True

@@ -1,0 +1,96 @@
+"""The scripted brain: which behaviour pulls most, and the orders that it gives. Whole numbers throughout."""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.arena import rules as r
+from planner.arena.senses import Senses, look
+from planner.arena.state import Ints, State
+from planner.arena.step import Orders
+from planner.arena.tables import BEARING, FLOOR, HEADING_X, HEADING_Y, KINDS, WAY
+from planner.brain.weights import BEHAVIOURS
+
+Whole = npt.NDArray[np.int32]
+
+_AT: Final = {name: i for i, name in enumerate(BEHAVIOURS)}
+_FLANK, _CIRCLE, _HEAL, _BOOST, _DODGE = (_AT[n] for n in ("flank", "circle", "heal", "boost", "dodge"))
+_BEHIND: Final = 80  # 1/32 cell: flank makes for a point this far behind the enemy
+_CLOSE: Final = 12  # eighths of a cell: charge stops here
+
+
+def _by_behaviour(default: int, **other: int) -> Ints:
+    return np.array([other.get(name, default) for name in BEHAVIOURS], dtype=np.int64)
+
+
+# By behaviour: where WAY has its kind; whether it steers by a bearing and not by a way; its speed; its care.
+_KIND = _by_behaviour(0, cover=KINDS, peek=2 * KINDS)
+_DIRECT = _by_behaviour(0, circle=1, hold=1, back=1, dodge=1).astype(np.bool_)
+_SPEED = _by_behaviour(r.FORWARD, hold=0, back=r.REVERSE)
+_CARE = _by_behaviour(2, hold=1, peek=1)
+# By distance in eighths: how far off the bearing circling goes, so that it neither closes in nor drifts off.
+_ROUND = np.concatenate([np.full(24, 88), np.full(24, 64), np.full(140, 44)]).astype(np.int64)
+
+
+def choose(weights: Whole, senses: Senses) -> npt.NDArray[np.intp]:
+    """(2, N) number of the behaviour that pulls most, the first of equals. `weights` is (11, 10, 2, N)."""
+    pull: Whole = np.add.reduce(weights * senses.features[:, None], axis=0, dtype=np.int32)
+    first: npt.NDArray[np.intp] = np.argmax(pull, axis=0)
+    return first
+
+
+def give_orders(s: State, senses: Senses, behaviour: npt.NDArray[np.intp], orders: Orders) -> None:
+    """Rewrite `orders` as the behaviours want them."""
+    speed = _SPEED.take(behaviour)
+    direct = _DIRECT.take(behaviour)
+    along, stay = _along(s, senses, behaviour)
+    sideways = _sideways(s, senses, behaviour)
+    steps_aside = (behaviour == _CIRCLE) | (behaviour == _DODGE)
+    turned_away = steps_aside & ((sideways - s.hull & 255) - 128 < 64) & ((sideways - s.hull & 255) - 128 >= -64)
+    heading = np.where(direct, sideways + 128 * turned_away, along)
+    speed = np.where(turned_away, -speed, speed)
+    stops = ~direct & (stay | ((behaviour == 0) & (senses.distance <= _CLOSE)))
+    orders.heading = np.where(stops, senses.bearing, heading)
+    orders.speed = np.where(stops, 0, speed)
+    orders.aim = _aim(s, senses)
+    orders.care = np.where(senses.features[4] > 0, _CARE.take(behaviour), -1)
+
+
+def _along(s: State, senses: Senses, behaviour: npt.NDArray[np.intp]) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Heading to the middle of the next cell of the way, and whether there is no further to go."""
+    goal = np.where(behaviour == _HEAL, s.pack_cell, senses.cell[::-1])
+    goal = np.where(behaviour == _BOOST, s.power_cell, goal)
+    goal = np.where(behaviour == _FLANK, _behind(s), goal)
+    step = WAY.take(_KIND.take(behaviour) + (s.map << 16) + (goal << 8) + senses.cell).astype(np.int64)
+    dx = ((step & 15) << r.SHIFT) + r.CELL // 2 - s.x
+    dy = (step >> 4 << r.SHIFT) + r.CELL // 2 - s.y
+    return BEARING.take(look(dx, dy)), step == senses.cell
+
+
+def _behind(s: State) -> Ints:
+    """The free cell nearest to a point behind the enemy."""
+    x = s.x - HEADING_X.take(s.hull) * _BEHIND >> r.SHIFT
+    y = s.y - HEADING_Y.take(s.hull) * _BEHIND >> r.SHIFT
+    cell = (np.clip(y, 0, r.CELLS - 1) << 4) + np.clip(x, 0, r.CELLS - 1)
+    behind: Ints = FLOOR.take((s.map << 8) + cell)[::-1]
+    return behind
+
+
+def _sideways(s: State, senses: Senses, behaviour: npt.NDArray[np.intp]) -> Ints:
+    """Heading of the behaviours that steer by a bearing."""
+    around = senses.bearing + s.drift * _ROUND.take(senses.distance)
+    across = s.shell_heading[::-1] + np.where(senses.aside >= 0, -64, 64)
+    dodge = np.where(senses.coming, across, senses.bearing + 64 * s.drift)
+    heading = np.where(behaviour == _CIRCLE, around, senses.bearing)
+    return np.where(behaviour == _DODGE, dodge, heading)
+
+
+def _aim(s: State, senses: Senses) -> Ints:
+    """Heading to where the enemy will be half-way through a shell's flight."""
+    flight = senses.distance * r.LEAD
+    dx = s.x[::-1] - s.x + (s.vx[::-1] * flight >> 8)
+    dy = s.y[::-1] - s.y + (s.vy[::-1] * flight >> 8)
+    limit = 128 << r.LOOK_SHIFT
+    near = np.clip(dx, -limit, limit - r.CELL), np.clip(dy, -limit, limit - r.CELL)
+    return BEARING.take(look(*near))

@@ -1,0 +1,97 @@
+"""The programs that `fleet up` starts and ends: each in a session of its own, its talk kept for when it dies."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from fleetd.errors import NotFound
+
+LAST_LINES = 8
+TERM_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """One program at work. `log` is its output, a file without a name."""
+
+    name: str
+    process: "subprocess.Popen[bytes]"
+    log: IO[bytes] | None
+
+    def ended(self) -> int | None:
+        """Its exit code, a signal as 128 + N; None while it works."""
+        code = self.process.poll()
+        return None if code is None else code if code >= 0 else 128 - code
+
+    def last_lines(self) -> str:
+        """The end of what it said, each line indented."""
+        if self.log is None:
+            return ""
+        size = self.log.seek(0, os.SEEK_END)
+        self.log.seek(max(0, size - 8192))
+        lines = self.log.read().decode("utf-8", "replace").splitlines()[-LAST_LINES:]
+        return "\n".join(f"    {line}" for line in lines)
+
+    def interrupt(self) -> None:
+        """Ctrl-C, for this program alone."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+
+    def end(self) -> None:
+        """TERM, then KILL when it does not go."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.wait(TERM_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def find_program(name: str, environ: Mapping[str, str]) -> str:
+    """The program beside this Python, or on the PATH. Raises NotFound."""
+    path = shutil.which(name, path=path_of(environ))
+    if path is None:
+        message = f"{name}: not found beside {sys.executable} nor on the PATH; is fleetd-spool installed whole?"
+        raise NotFound(message)
+    return path
+
+
+def path_of(environ: Mapping[str, str]) -> str:
+    """The PATH with this Python's programs first: the jobs that are queued name them."""
+    here, path = str(Path(sys.executable).parent), environ.get("PATH", os.defpath)
+    return path if path.split(os.pathsep)[0] == here else here + os.pathsep + path
+
+
+def start(name: str, arguments: list[str], environ: Mapping[str, str], *, aloud: bool) -> Program:
+    """Start a program; `aloud`, its talk goes to this terminal instead of into a file."""
+    log = None if aloud else tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the program
+    process = subprocess.Popen(
+        [find_program(name, environ), *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=log or sys.stderr,
+        stderr=log or sys.stderr,
+        env={**environ, "PATH": path_of(environ)},
+        start_new_session=True,
+    )
+    return Program(name=name, process=process, log=log)
+
+
+def ask(name: str, arguments: list[str], environ: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
+    """Run a program to its end and keep what it says."""
+    return subprocess.run(
+        [find_program(name, environ), *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env={**environ, "PATH": path_of(environ)},
+        check=False,
+    )

@@ -1,0 +1,125 @@
+"""Progress of `fleet up`: one line redrawn on a terminal, elsewhere one every ten seconds; what is learned stays."""
+
+import time
+from types import TracebackType
+from typing import Self
+
+from fleetd.cli_talk import Talk, clean, count, cut, span, terminal_width
+from fleetd.job import Outcome
+from fleetd.ledger import Ledger, Row
+from fleetd.spool import Spool
+
+REDRAW_S = 0.25
+LINE_S = 10.0
+LEARNED = {"adopt": "adopted", "keep": "kept"}
+KINDS: dict[str, str] = {Outcome.OK: "done", Outcome.STOPPED: "stopped", Outcome.CANCELLED: "stopped"}
+
+
+class Progress:
+    """Counts what this run brought. Rows from before it are read once and not counted."""
+
+    def __init__(self, spool: Spool, talk: Talk) -> None:
+        self._spool = spool
+        self._talk = talk
+        self._ledger = Ledger(spool.ledger_d)
+        self._ledger.poll()
+        self._began = time.monotonic()
+        self._first: float | None = None
+        self._shown = 0.0
+        self._drawn = False
+        self.running: list[str] = []
+        self._queued = 0
+        self.counts = {"done": 0, "failed": 0, "stopped": 0, "adopted": 0, "kept": 0}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._erase()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything runs or has ended since this began."""
+        return self._first is not None
+
+    def look(self) -> None:
+        """Read what is new and show it."""
+        for row in self._ledger.poll():
+            self._count(row)
+        self.running = [run.id for run in self._spool.attempts()]
+        self._queued = len(self._spool.waiting())
+        if self._first is None and (self.running or any(self.counts.values())):
+            self._first = time.monotonic()
+        if time.monotonic() >= self._shown + (REDRAW_S if self._on_terminal else LINE_S):
+            self._show()
+
+    def is_empty(self) -> bool:
+        """Whether nothing waits and nothing runs."""
+        return not self.running and not self._queued
+
+    def _count(self, row: Row) -> None:
+        if row.event in LEARNED:
+            self.counts[LEARNED[row.event]] += 1
+            self.note(f"{row.event}: {clean(str(row.body.get('reason') or ''))}")
+        if row.event == "result" and row.body.get("next") is None:
+            self.counts[KINDS.get(row.body.get("outcome", ""), "failed")] += 1
+
+    @property
+    def _on_terminal(self) -> bool:
+        return self._talk.err.isatty() and self._talk.environ.get("TERM") != "dumb"
+
+    def line(self) -> str:
+        """The state of this run in one line."""
+        c, elapsed = self.counts, time.monotonic() - (self._first or self._began)
+        parts = [f"{c['done']} done", f"{len(self.running)} running", f"{self._queued} queued"]
+        parts += [f"{c[kind]} {kind}" for kind in ("failed", "stopped") if c[kind]]
+        if c["done"] and elapsed > 1:
+            parts.append(f"{60 * c['done'] / elapsed:.1f} a minute")
+        if c["adopted"] or c["kept"]:
+            parts.append(f"{c['adopted']} adopted, {c['kept']} kept")
+        return f"{span(elapsed)}  {', '.join(parts)}"
+
+    def _show(self) -> None:
+        self._shown = time.monotonic()
+        if self._talk.json:
+            self._talk.emit(self._as_json())
+        elif self._on_terminal and not self._talk.quiet:
+            text = cut(self.line(), terminal_width(self._talk.environ) - 1)
+            print(f"\r\033[K{text}", end="", file=self._talk.err, flush=True)
+            self._drawn = True
+        else:
+            self._talk.say(self.line())
+
+    def _as_json(self) -> dict[str, object]:
+        elapsed = round(time.monotonic() - self._began, 3)
+        return {
+            "schema": "fleet.up/1",
+            "elapsed_s": elapsed,
+            "queued": self._queued,
+            "running": self.running,
+            **self.counts,
+        }
+
+    def _erase(self) -> None:
+        if self._drawn:
+            print("\r\033[K", end="", file=self._talk.err, flush=True)
+            self._drawn = False
+
+    def note(self, text: str) -> None:
+        """A line that stays."""
+        self._erase()
+        self._talk.say(text)
+
+    def finish(self) -> None:
+        """The last word on this run."""
+        self._erase()
+        if self._talk.json:
+            self._talk.emit(self._as_json())
+            return
+        elapsed = time.monotonic() - (self._first or self._began)
+        self._talk.say(
+            f"{count(self.counts['done'], 'job')} done in {span(elapsed)}, {self.counts['failed']} failed, "
+            f"{self.counts['adopted']} adopted, {self.counts['kept']} kept, {self._queued} still queued"
+        )

@@ -1,0 +1,225 @@
+"""fleet show and fleet log: one job, and what it has printed."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from fleetd.cli_results import gist
+from fleetd.cli_state import State, find_job, known_ids, read_state, started_at
+from fleetd.cli_status import how_ended
+from fleetd.cli_talk import Talk, clean, clock, command_line, span
+from fleetd.cli_waiting import reasons
+from fleetd.errors import NotFound
+from fleetd.files import read_json
+from fleetd.job import Job, seconds
+from fleetd.lease import host_name
+from fleetd.ledger import Ledger, Row
+from fleetd.spool import Running, Spool, find_spool
+
+TAIL_BYTES = 64 * 1024
+TAIL_LINES = 8
+POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """All that the spool has about one job: its rows in order of attempts, and where it waits or runs."""
+
+    id: str
+    rows: list[Row]
+    waiting: Job | None
+    running: Running | None
+    rejected: str | None
+    why: str | None
+
+    @property
+    def state(self) -> str:
+        if self.running:
+            return "running"
+        if self.waiting:
+            return "queued"
+        return str(self.rows[-1].body.get("outcome")) if self.rows else "rejected" if self.rejected else "unknown"
+
+
+def _subject(spool: Spool, name: str, talk: Talk) -> Subject:
+    now = time.time()
+    state = read_state(spool, host_name(talk.environ), now)
+    id_ = find_job(name, known_ids(spool, state.last))
+    rows = [r for r in Ledger(spool.ledger_d).rows() if r.event == "result" and r.body["job"] == id_]
+    waiting = spool.read_waiting(id_)
+    return Subject(
+        id=id_,
+        rows=sorted(rows, key=lambda row: (row.body["attempt"], row.at)),
+        waiting=waiting,
+        running=next((run for run in state.running if run.id == id_), None),
+        rejected=_why_rejected(spool, id_),
+        why=_why(state, id_, waiting, now),
+    )
+
+
+def _why(state: State, id_: str, job: Job | None, now: float) -> str | None:
+    if job is None:
+        return None
+    ahead = state.waiting[: state.waiting.index(id_)] if id_ in state.waiting else []
+    why = reasons(state, [(id_, job)], now)[id_]
+    return f"{why}, {len(ahead)} before it" if ahead and why == "for a free lane" else why
+
+
+def _why_rejected(spool: Spool, id_: str) -> str | None:
+    try:
+        return (spool.rejected / f"{id_}.json.why").read_text(errors="replace").strip()
+    except OSError:
+        return None
+
+
+def show(args: argparse.Namespace, talk: Talk) -> int:
+    """What the job is, what became of each attempt, its last lines, and how to run it again."""
+    spool = find_spool(args.spool, talk.environ)
+    job = _subject(spool, args.job, talk)
+    log = _log_path(spool, job)
+    if talk.json:
+        talk.emit(_as_json(job, log))
+        return 0
+    talk.data(f"{talk.paint('bold', clean(job.id))}   {_headline(job, talk)}")
+    for label, text in _facts(spool, job):
+        talk.data(f"  {label:<8} {text}")
+    if log and (lines := _last_lines(log)):
+        talk.data(f"  last lines (fleet log {job.id}):")
+        for line in lines:
+            talk.data(f"    {clean(line)}")
+    if job.rows and not job.waiting and not job.running and job.state not in ("ok", "rejected"):
+        talk.data(f"  again    fleet retry {job.id}")
+    return 0
+
+
+def _headline(job: Subject, talk: Talk) -> str:
+    now = time.time()
+    if job.running:
+        at = started_at(job.running)
+        return f"runs on {job.running.host}, attempt {job.running.attempt}, for {span(now - at) if at else '?'}"
+    if job.waiting:
+        return f"waits: {clean(job.why or '')}"
+    if not job.rows:
+        return talk.paint("red", f"rejected: {clean(job.rejected or '')}")
+    body = job.rows[-1].body
+    style = "green" if body.get("outcome") == "ok" else "red"
+    when = clock(seconds(job.rows[-1].at), now)
+    took = f", {span(body['wall_s'])}" if body.get("wall_s") is not None else ""
+    return f"{talk.paint(style, how_ended(body))} on {job.rows[-1].host} at {when}, attempt {body['attempt']}{took}"
+
+
+def _facts(spool: Spool, job: Subject) -> Iterator[tuple[str, str]]:
+    known = job.running.job if job.running else job.waiting
+    body: Mapping[str, Any] = job.rows[-1].body if job.rows else {}
+    argv = known.argv if known else body.get("argv") or ()
+    if argv:
+        yield "command", command_line(argv, 400)
+    if known and known.cwd:
+        yield "in", clean(known.cwd)
+    if known and known.env:
+        yield "env", clean(" ".join(f"{key}={value}" for key, value in known.env.items()))
+    if known and known.after:
+        yield "after", clean(" ".join(known.after))
+    if body:
+        yield "result", gist(body, 400) or "none written"
+    if body.get("cpu_s") is not None:
+        yield "used", f"{span(body['cpu_s'])} of CPU, {body.get('max_rss_mb') or 0:.0f} MB at most"
+    for row in job.rows[:-1]:
+        yield "before", f"attempt {row.body['attempt']}: {how_ended(row.body)} on {row.host}"
+    if (log := _log_path(spool, job)) is not None:
+        yield "files", clean(str(log.parent))
+
+
+def _as_json(job: Subject, log: Path | None) -> dict[str, Any]:
+    known = job.running.job if job.running else job.waiting
+    return {
+        "schema": "fleet.show/1",
+        "job": job.id,
+        "state": job.state,
+        "why": job.why or job.rejected,
+        "host": job.running.host if job.running else job.rows[-1].host if job.rows else None,
+        "argv": list(known.argv) if known else job.rows[-1].body.get("argv") if job.rows else None,
+        "log": str(log) if log else None,
+        "rows": [dict(row.body) for row in job.rows],
+    }
+
+
+def _log_path(spool: Spool, job: Subject) -> Path | None:
+    """Where the newest attempt's output is, if it has begun."""
+    if job.running:
+        return job.running.path / "log"
+    named = [row.body["log"] for row in job.rows if row.body.get("log")]
+    return spool.root / named[-1] if named else None
+
+
+def _last_lines(path: Path) -> list[str]:
+    try:
+        with _open_log(path) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - TAIL_BYTES))
+            text = file.read(TAIL_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return []
+    return text.splitlines()[-TAIL_LINES:]
+
+
+def _open_log(path: Path) -> BinaryIO:
+    """The log, never by way of a symbolic link."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+
+
+def log(args: argparse.Namespace, talk: Talk) -> int:
+    """The newest attempt's output; what is not UTF-8 is shown with replacement. With -f until the attempt ends."""
+    spool = find_spool(args.spool, talk.environ)
+    job = _subject(spool, args.job, talk)
+    while args.follow and job.waiting and not job.running:
+        time.sleep(POLL_S)
+        job = _subject(spool, job.id, talk)
+    path = _log_path(spool, job)
+    if path is None:
+        message = f"{job.id}: has printed nothing: it {_headline(job, talk)}"
+        raise NotFound(message)
+    try:
+        file = _open_log(path)
+    except OSError as error:
+        moved = _log_path(spool, _subject(spool, job.id, talk))
+        if moved is None or moved == path:
+            message = f"{path}: {error.strerror}"
+            raise NotFound(message) from error
+        path, file = moved, _open_log(moved)
+    with file:
+        _print(file, path, job.running if args.follow else None, talk)
+    return 0
+
+
+def _print(file: BinaryIO, path: Path, until: Running | None, talk: Talk) -> None:
+    import codecs
+
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    while True:
+        over = until is None or not _still_runs(until)
+        while data := file.read(1 << 16):
+            _write(decoder.decode(data), path, talk)
+        if over:
+            _write(decoder.decode(b"", final=True), path, talk)
+            return
+        talk.out.flush()
+        time.sleep(POLL_S)
+
+
+def _write(text: str, path: Path, talk: Talk) -> None:
+    if talk.json and text:
+        talk.emit({"schema": "fleet.log/1", "path": str(path), "text": text})
+    elif text:
+        sys.stdout.write(text)
+
+
+def _still_runs(run: Running) -> bool:
+    """Whether that very attempt is in running/ still."""
+    value = read_json(run.path / "job.json")
+    return isinstance(value, dict) and value.get("attempt", 1) == run.attempt

@@ -1,0 +1,157 @@
+"""What the commands say about a spool, gathered by reading it once: who lives, what waits, runs and has ended."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleetd.errors import NotFound, Usage
+from fleetd.job import Outcome, seconds
+from fleetd.lease import boot_id, born
+from fleetd.ledger import Ledger, Row
+from fleetd.spool import Running, Spool
+
+BEAT_LIMIT_S = 30.0  # three heartbeats
+BAD = frozenset(set(Outcome) - {Outcome.OK, Outcome.STOPPED, Outcome.CANCELLED, Outcome.SUPERSEDED})
+RATE_WINDOW_S = 1800.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """A host as its heartbeat shows it; `age_s` by the two clocks' times of day."""
+
+    host: str
+    live: bool
+    age_s: float
+    drained: bool
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A spool at one moment. `last` is each ended job's newest result row."""
+
+    waiting: list[str]
+    running: list[Running]
+    beats: list[Beat]
+    stops: Mapping[str, float]
+    last: Mapping[str, Row]
+    rate: float
+    skipped: int
+
+    def final(self, outcomes: Iterable[str]) -> list[Row]:
+        """The jobs that ended so and do not go again, newest last."""
+        wanted, open_ = frozenset(outcomes), {*self.waiting, *(r.id for r in self.running)}
+        rows = [r for j, r in self.last.items() if j not in open_ and r.body.get("outcome") in wanted]
+        return sorted(rows, key=lambda row: row.at)
+
+    def counts(self) -> dict[str, int]:
+        """queued, running, done, failed, stopped, cancelled: jobs, not attempts."""
+        open_ = {*self.waiting, *(r.id for r in self.running)}
+        ended = Counter(row.body.get("outcome") for job, row in self.last.items() if job not in open_)
+        return {
+            "queued": len(self.waiting),
+            "running": len(self.running),
+            "done": ended[Outcome.OK],
+            "failed": sum(ended[outcome] for outcome in BAD),
+            "stopped": ended[Outcome.STOPPED],
+            "cancelled": ended[Outcome.CANCELLED],
+        }
+
+
+def read_state(spool: Spool, me: str, now: float) -> State:
+    """Everything `fleet` and `fleet ls` show; raises what the spool raises."""
+    ledger = Ledger(spool.ledger_d)
+    results = [row for row in ledger.rows() if row.event == "result"]
+    return State(
+        waiting=spool.waiting(),
+        running=spool.attempts(),
+        beats=read_beats(spool, me, now),
+        stops={name: _mtime(spool.root / name) for name in sorted(spool.stops())},
+        last=newest(results),
+        rate=rate(results, now),
+        skipped=ledger.skipped,
+    )
+
+
+def newest(results: Iterable[Row]) -> dict[str, Row]:
+    """Per job the result row of the highest attempt, an `ok` before any other."""
+    last: dict[str, Row] = {}
+    for row in results:
+        old = last.get(row.body["job"])
+        if old is None or _rank(row) >= _rank(old):
+            last[row.body["job"]] = row
+    return last
+
+
+def _rank(row: Row) -> tuple[bool, int]:
+    return row.body.get("outcome") == Outcome.OK, row.body.get("attempt", 0)
+
+
+def rate(results: Iterable[Row], now: float) -> float:
+    """Jobs that ended per second over the last half-hour, or over as much of it as there is; 0 when unknown."""
+    recent = sorted(at for row in results if (at := seconds(row.at)) > now - RATE_WINDOW_S)
+    return len(recent) / max(now - recent[0], 1.0) if len(recent) > 1 else 0.0
+
+
+def read_beats(spool: Spool, me: str, now: float) -> list[Beat]:
+    """The hosts that ever had a daemon here, in order."""
+    return [
+        _beat(host, body, me, now, drained=(spool.hosts / f"{host}.drain").exists())
+        for host, body in spool.heartbeats().items()
+    ]
+
+
+def _beat(host: str, body: Mapping[str, Any], me: str, now: float, *, drained: bool) -> Beat:
+    try:
+        age_s = max(now - seconds(str(body.get("at"))), 0.0)
+    except ValueError:
+        age_s = float("inf")
+    here = host == me and body.get("boot") == boot_id()
+    live = age_s < BEAT_LIMIT_S and (not here or born(int(body.get("pid") or 0)) is not None)
+    return Beat(host=host, live=live and body.get("pid") is not None, age_s=age_s, drained=drained, body=body)
+
+
+def _mtime(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def started_at(run: Running) -> float | None:
+    """When the attempt was claimed, seconds since the epoch: its lock is made then."""
+    return _mtime(run.path / "lock") or None
+
+
+def find_job(name: str, known: Iterable[str]) -> str:
+    """The one id that is `name`, begins with it or ends with it. Raises NotFound, or Usage when several do."""
+    ids = set(known)
+    if name in ids:
+        return name
+    found = sorted(i for i in ids if i.startswith(name) or i.endswith(f"-{name}"))
+    if not found:
+        message = f"{name}: no such job; fleet ls shows what waits and runs, fleet results what has ended"
+        raise NotFound(message)
+    if len(found) > 1:
+        message = f"{name}: {len(found)} jobs are called so: {', '.join(found[:5])}{', …' if len(found) > 5 else ''}"
+        raise Usage(message)
+    return found[0]
+
+
+def short(id_: str) -> str:
+    """trial-9f3a2c for 50-20261130T165200.123456Z-trial-9f3a2c; other ids as they are."""
+    priority, _, rest = id_.partition("-")
+    stamp, _, name = rest.partition("-")
+    made = len(priority) == 2 and priority.isdigit() and len(stamp) == 23 and stamp.endswith("Z")
+    return name if made and name else id_
+
+
+def known_ids(spool: Spool, last: Mapping[str, Row]) -> set[str]:
+    """Every id that waits, runs, has ended or was rejected."""
+    return {*spool.waiting(), *(run.id for run in spool.attempts()), *last, *_rejected(spool)}
+
+
+def _rejected(spool: Spool) -> list[str]:
+    return [path.stem for path in spool.rejected.iterdir() if path.suffix == ".json"]

@@ -1,0 +1,192 @@
+"""fleet status and fleet ls."""
+
+import argparse
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from fleetd.breaker import describe
+from fleetd.cli_state import Beat, State, read_state, short, started_at
+from fleetd.cli_talk import Talk, clean, clock, columns, command_line, count, cut, span, terminal_width
+from fleetd.cli_waiting import reasons
+from fleetd.job import seconds
+from fleetd.lease import host_name
+from fleetd.ledger import Row
+from fleetd.spool import Running, find_spool
+
+RECENT_FAILURES = 3
+
+
+def status(args: argparse.Namespace, talk: Talk) -> int:
+    """One sentence of counts, a line for each host, the newest failures, and what to do next."""
+    spool, now = find_spool(args.spool, talk.environ), time.time()
+    state = read_state(spool, host_name(talk.environ), now)
+    if talk.json:
+        talk.emit(_as_json(state, str(spool.root), now))
+        return 0
+    talk.data(_sentence(state, now, talk))
+    for line in _host_lines(state, now, talk):
+        talk.data(line)
+    for row in state.final(("failed", "timeout", "lost", "rejected", "build_failed"))[-RECENT_FAILURES:]:
+        talk.data(_failure(row, now, talk))
+    if state.skipped:
+        talk.data(f"{count(state.skipped, 'damaged ledger line')} skipped")
+    for hint in _hints(state):
+        talk.say(f"hint: {hint}")
+    return 0
+
+
+def _sentence(state: State, now: float, talk: Talk) -> str:
+    c = state.counts()
+    text = f"{c['queued']} queued, {c['running']} running, {c['done']} done, {c['failed']} failed"
+    left = c["queued"] + c["running"]
+    if left and state.rate:
+        text += f"; about {span(left / state.rate)} to empty"
+    stops = [f"{name} set {clock(at, now)}" for name, at in state.stops.items()]
+    return f"{talk.paint('bold', text)}    {talk.paint('yellow', '  '.join(stops))}".rstrip() if stops else text
+
+
+def _host_lines(state: State, now: float, talk: Talk) -> list[str]:
+    if not state.beats:
+        return []
+    table = columns([_host_cells(beat) for beat in state.beats])
+    runs: dict[str, list[str]] = {}
+    for run in state.running:
+        runs.setdefault(run.host, []).append(_running(run, now))
+    return [
+        cut_line(f"{talk.dot(_kind(b))} {line}  {'  '.join(runs.get(b.host, []))}".rstrip(), talk)
+        for b, line in zip(state.beats, table, strict=True)
+    ]
+
+
+def cut_line(line: str, talk: Talk) -> str:
+    """The line cut to a terminal's width; whole where it goes elsewhere."""
+    room = terminal_width(talk.environ) + 9 * talk.colored
+    return cut(line, room) if talk.out.isatty() else line
+
+
+def _kind(beat: Beat) -> str:
+    if not beat.live:
+        return "dead"
+    return "open" if rests(beat) else "live"
+
+
+def rests(beat: Beat) -> str | None:
+    """Why a living host claims nothing, or None."""
+    breaker = beat.body.get("breaker") or {}
+    if breaker.get("open"):
+        return f"breaker open: {clean(str(breaker.get('reason') or ''))}"
+    if beat.drained:
+        return "drained"
+    claims = beat.body.get("claims")
+    return clean(str(claims)) if claims else None
+
+
+def _host_cells(beat: Beat) -> tuple[str, ...]:
+    lanes, busy = beat.body.get("lanes") or 0, len(beat.body.get("busy") or ())
+    if not beat.live:
+        since = f"no daemon, last beat {span(beat.age_s)} ago" if beat.body.get("pid") else "no daemon"
+        return beat.host, f"-/{lanes} lanes", since
+    return beat.host, f"{busy}/{lanes} lanes", rests(beat) or f"beat {span(beat.age_s)} ago"
+
+
+def _running(run: Running, now: float) -> str:
+    at = started_at(run)
+    return f"{short(run.id)} {span(now - at) if at else ''}".rstrip()
+
+
+def _failure(row: Row, now: float, talk: Talk) -> str:
+    text = f"{short(row.body['job'])} {how_ended(row.body)} on {row.host}, {span(now - seconds(row.at))} ago"
+    return cut_line(f"{talk.paint('red', '✗')} {text}", talk)
+
+
+def how_ended(body: Mapping[str, Any]) -> str:
+    """The outcome with its exit code or signal, and the reason where one stands."""
+    return describe(body) + (f" ({clean(str(body['reason']))})" if body.get("reason") else "")
+
+
+def _hints(state: State) -> list[str]:
+    c, hints = state.counts(), []
+    if state.stops:
+        hints.append("fleet resume lifts the stop")
+    if not any(beat.live for beat in state.beats):
+        hints.append("no daemon runs on this spool: fleetd runs jobs; fleet up starts all of it")
+    if failed := state.final(("failed", "timeout", "lost")):
+        hints.append(f"fleet show {short(failed[-1].body['job'])}    fleet retry --failed")
+    if c["stopped"]:
+        hints.append(f"{count(c['stopped'], 'job')} ended by a stop: fleet retry --stopped")
+    hints += [f"fleet hosts reset {b.host}" for b in state.beats if (b.body.get("breaker") or {}).get("open")]
+    hints += [f"fleet hosts undrain {b.host}" for b in state.beats if b.drained]
+    return hints
+
+
+def _as_json(state: State, root: str, now: float) -> dict[str, Any]:
+    return {
+        "schema": "fleet.status/1",
+        "spool": root,
+        **state.counts(),
+        "rate_per_s": round(state.rate, 6),
+        "stops": sorted(state.stops),
+        "hosts": [host_json(beat) for beat in state.beats],
+        "jobs": [running_json(run, now) for run in state.running],
+        "skipped": state.skipped,
+    }
+
+
+def host_json(beat: Beat) -> dict[str, Any]:
+    """A host for a program: the heartbeat as it stands, and what is concluded from it."""
+    return {
+        "schema": "fleet.hosts/1",
+        "host": beat.host,
+        "live": beat.live,
+        "age_s": round(beat.age_s, 3) if beat.age_s < float("inf") else None,
+        "drained": beat.drained,
+        "heartbeat": dict(beat.body),
+    }
+
+
+def running_json(run: Running, now: float) -> dict[str, Any]:
+    """An attempt that is claimed or runs."""
+    at = started_at(run)
+    return {
+        "schema": "fleet.ls/1",
+        "job": run.id,
+        "state": "running",
+        "host": run.host,
+        "attempt": run.attempt,
+        "kind": run.job.kind if run.job else None,
+        "argv": list(run.job.argv) if run.job else None,
+        "for_s": round(now - at, 3) if at else None,
+        "why": None,
+    }
+
+
+def ls(args: argparse.Namespace, talk: Talk) -> int:
+    """What runs, then what waits in the order of claims, each with the reason."""
+    spool, now = find_spool(args.spool, talk.environ), time.time()
+    state = read_state(spool, host_name(talk.environ), now)
+    waits = [(id_, spool.read_waiting(id_)) for id_ in state.waiting]
+    why = reasons(state, [(id_, job) for id_, job in waits], now)
+    if talk.json:
+        for run in state.running:
+            talk.emit(running_json(run, now))
+        for id_, job in waits:
+            here = {"schema": "fleet.ls/1", "job": id_, "state": "queued", "host": None}
+            about = {"attempt": job.attempt, "kind": job.kind, "argv": list(job.argv)} if job else {}
+            talk.emit(here | {"attempt": None, "kind": None, "argv": None} | about | {"for_s": None, "why": why[id_]})
+        return 0
+    rows = [
+        (clean(run.id), f"runs on {run.host}", _for(run, now), command_line(run.job.argv if run.job else ()))
+        for run in state.running
+    ]
+    rows += [(clean(id_), "waits", why[id_], command_line(job.argv) if job else "") for id_, job in waits]
+    for line in columns([("JOB", "STATE", "SINCE OR WHY", "COMMAND"), *rows]) if rows else ():
+        talk.data(cut_line(line, talk))
+    if not rows:
+        talk.say("nothing waits and nothing runs; fleet submit -- COMMAND queues something")
+    return 0
+
+
+def _for(run: Running, now: float) -> str:
+    at = started_at(run)
+    return f"for {span(now - at)}" if at else ""

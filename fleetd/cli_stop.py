@@ -1,0 +1,103 @@
+"""fleet stop and fleet resume: two files whose existence is the message."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from fleetd.cli_state import Beat, read_beats
+from fleetd.cli_talk import Talk, count
+from fleetd.errors import CannotCreate, IOFailed, NoDaemon
+from fleetd.files import write_file
+from fleetd.job import utc
+from fleetd.lease import host_name
+from fleetd.spool import Spool, find_spool
+
+FILES = {"adding": "STOP_ADDING", "now": "STOP_NOW"}
+POLL_S = 0.1
+
+
+def stop(args: argparse.Namespace, talk: Talk) -> int:
+    """Make the stop file; with --wait, until it has done its work on every living host."""
+    spool, name = find_spool(args.spool, talk.environ), FILES[args.what]
+    running, queued = len(spool.attempts()), len(spool.waiting())
+    if args.what == "now" and not _confirmed(running, talk):
+        talk.say("nothing was stopped")
+        return 1
+    touch(spool.root / name, f"set by fleet stop on {host_name(talk.environ)} at {utc(time.time())}\n")
+    if talk.json:
+        talk.emit({"schema": "fleet.stop/1", "stop": name, "running": running, "queued": queued})
+    elif args.what == "now":
+        talk.say(f"{name} stands: {count(running, 'running job')} will be ended, {queued} stay queued.")
+    else:
+        talk.say(f"{name} stands: nobody adds; {running} running and {queued} queued go on to their end.")
+    if args.wait:
+        _wait(spool, name, talk)
+    talk.say("Undo: fleet resume")
+    return 0
+
+
+def _confirmed(running: int, talk: Talk) -> bool:
+    """A person at a terminal is asked; a script never is."""
+    if not running or talk.quiet or talk.json or not (sys.stdin.isatty() and talk.err.isatty()):
+        return True
+    print(
+        f"This sends TERM to {count(running, 'running job')}; results already written are kept, and jobs that may run\n"
+        "again are queued again.\nStop now? [y/N] ",
+        end="",
+        file=talk.err,
+        flush=True,
+    )
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def touch(path: Path, text: str) -> None:
+    """Make a file whose existence is the message; one that stands already is left alone. Raises CannotCreate."""
+    try:
+        write_file(path, text.encode())
+    except FileExistsError:
+        return
+    except OSError as error:
+        message = f"{path}: not made: {error.strerror}"
+        raise CannotCreate(message) from error
+
+
+def _wait(spool: Spool, name: str, talk: Talk) -> None:
+    """Until nothing runs (for STOP_ADDING: and nothing is queued). Raises NoDaemon when nobody is there to do it."""
+    me, began = host_name(talk.environ), time.monotonic()
+    while True:
+        attempts, beats = spool.attempts(), read_beats(spool, me, time.time())
+        queued = spool.waiting() if name == "STOP_ADDING" else []
+        if not attempts and not queued and all(_has_seen(beat, name) for beat in beats if beat.live):
+            talk.say(f"Nothing runs any more; {time.monotonic() - began:.1f} s.")
+            return
+        if not any(beat.live for beat in beats):
+            message = f"{name} stands, but no daemon runs to act on it; {len(attempts)} running, {len(queued)} queued"
+            raise NoDaemon(message)
+        if name not in spool.stops():
+            message = f"{spool.root / name}: somebody has lifted the stop"
+            raise IOFailed(message)
+        time.sleep(POLL_S)
+
+
+def _has_seen(beat: Beat, name: str) -> bool:
+    return name in (beat.body.get("stops") or {})
+
+
+def resume(args: argparse.Namespace, talk: Talk) -> int:
+    """Remove the stop files, and name what still rests."""
+    spool = find_spool(args.spool, talk.environ)
+    lifted = sorted(spool.stops())
+    for name in lifted:
+        (spool.root / name).unlink(missing_ok=True)
+    beats = read_beats(spool, host_name(talk.environ), time.time())
+    open_ = [beat.host for beat in beats if (beat.body.get("breaker") or {}).get("open")]
+    if talk.json:
+        talk.emit({"schema": "fleet.resume/1", "lifted": lifted, "breakers_open": open_})
+        return 0
+    talk.say(f"lifted: {', '.join(lifted)}" if lifted else "no stop stood")
+    for host in open_:
+        talk.say(f"the breaker of {host} is still open: fleet hosts reset {host}")
+    if lifted and not any(beat.live for beat in beats):
+        talk.say("no daemon runs on this spool; start one: fleetd")
+    return 0

@@ -1,0 +1,153 @@
+"""fleet init, submit, cancel and retry: what changes the queue."""
+
+import argparse
+import getpass
+import os
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fleetd.cli_state import read_beats
+from fleetd.cli_talk import Talk, count
+from fleetd.errors import BadData, NotFound, Usage
+from fleetd.job import Job, decode_json, job_of, new_id, utc
+from fleetd.lease import host_name
+from fleetd.spool import Spool, find_spool, init_spool, spool_path
+
+
+def init(args: argparse.Namespace, talk: Talk) -> int:
+    """Make the spool where --spool, FLEET_SPOOL or the default says; what is there stays."""
+    root = spool_path(args.spool, talk.environ)
+    new = not (root / "fleet.toml").exists()
+    spool = init_spool(root, home=host_name(talk.environ))
+    find_spool(str(root), talk.environ)
+    if talk.json:
+        talk.emit({"schema": "fleet.init/1", "spool": str(spool.root), "new": new})
+        return 0
+    talk.data(str(spool.root))
+    talk.say(f"{'made' if new else 'was there already'}; settings: {spool.settings}")
+    talk.say("next: fleetd runs what is queued; fleet submit -- COMMAND queues something; fleet up does it all")
+    return 0
+
+
+def submit(args: argparse.Namespace, talk: Talk) -> int:
+    """Queue one command or all jobs of a file; prints their ids."""
+    spool, now = find_spool(args.spool, talk.environ), datetime.now(UTC)
+    if not 0 <= args.priority <= 99:
+        message = f"--priority {args.priority}: a number from 0 to 99"
+        raise Usage(message)
+    by = f"{_user()}@{host_name(talk.environ)}"
+    head = {"created": utc(now), "by": by}
+    jobs = [_job(where, head | value, args.priority, now) for where, value in _values(args)]
+    for job in jobs:
+        id_ = spool.publish(job)
+        if talk.json:
+            talk.emit({"schema": "fleet.submit/1", "job": id_})
+        else:
+            talk.data(id_)
+    _say_what_next(spool, jobs, talk)
+    return 0
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def _values(args: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Where each job object comes from, and the object as given. Raises Usage and BadData."""
+    if args.words:
+        message = "the command stands after `--`: fleet submit [options] -- ARGV…"
+        raise Usage(message)
+    if (args.source is None) == (not args.tail):
+        message = "what to run? fleet submit [options] -- ARGV…, or fleet submit --from FILE"
+        raise Usage(message)
+    given = _given(args)
+    if args.source is None:
+        yield "this command line", given | {"argv": args.tail}
+    else:
+        yield from ((where, given | value) for where, value in _objects(args.source))
+
+
+def _given(args: argparse.Namespace) -> dict[str, Any]:
+    keys = {
+        "kind": args.kind,
+        "cwd": str(Path(args.cwd).absolute()) if args.cwd else None,
+        "env": _env(args.env) if args.env else None,
+        "needs": args.needs,
+        "cores": args.cores,
+        "gpus": args.gpus,
+        "timeout_s": args.timeout,
+        "retries": args.retries,
+        "rerun_safe": args.rerun_safe or None,
+        "after": args.after,
+        "not_before": args.not_before,
+    }
+    return {key: value for key, value in keys.items() if value is not None}
+
+
+def _env(pairs: list[str]) -> dict[str, str]:
+    if wrong := [pair for pair in pairs if "=" not in pair]:
+        message = f"--env {wrong[0]}: expected K=V"
+        raise Usage(message)
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def _objects(source: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects in a file: one, however it is laid out, or one a line. Raises NotFound and BadData."""
+    name = "standard input" if source == "-" else source
+    try:
+        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except OSError as error:
+        message = f"{name}: {error.strerror}"
+        raise NotFound(message) from error
+    lines = [(f"{name}:{number}", line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
+    if not lines:
+        message = f"{name}: empty; expected a job object, or one a line"
+        raise BadData(message)
+    if len(lines) > 1 and _is_object(data):
+        lines = [(name, data)]
+    for where, line in lines:
+        try:
+            value = decode_json(line)
+        except ValueError as error:
+            message = f"{where}: not JSON: {error}"
+            raise BadData(message) from error
+        if not isinstance(value, dict):
+            message = f"{where}: a job is a JSON object"
+            raise BadData(message)
+        yield where, value
+
+
+def _is_object(data: bytes) -> bool:
+    try:
+        return isinstance(decode_json(data), dict)
+    except ValueError:
+        return False
+
+
+def _job(where: str, value: dict[str, Any], priority: int, now: datetime) -> Job:
+    kind = value.get("kind", "job")
+    id_ = value.get("id") or new_id(kind if isinstance(kind, str) else "job", priority, now)
+    try:
+        return job_of(value, str(id_))
+    except BadData as error:
+        message = f"{where}: {error}"
+        raise BadData(message) from error
+
+
+def _say_what_next(spool: Spool, jobs: list[Job], talk: Talk) -> None:
+    waiting = spool.waiting()
+    first = min((job.id for job in jobs), default="")
+    ahead = sum(id_ < first for id_ in waiting)
+    talk.say(
+        f"queued {count(len(jobs), 'job')}"
+        + (f", {ahead} before {'it' if len(jobs) == 1 else 'them'}" if ahead else "")
+    )
+    if not any(beat.live for beat in read_beats(spool, host_name(talk.environ), time.time())):
+        talk.say("no daemon runs on this spool; start one: fleetd")

@@ -1,0 +1,198 @@
+"""fleet up: spool, daemon and planner on this machine, all at once, until Ctrl-C.
+
+It holds no state: killed, the daemon and the jobs go on, and the next `fleet up` finds them. The planner is a program
+like any other here: `fleet-plan`.
+"""
+
+import argparse
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from fleetd.cli_programs import Program, ask, start
+from fleetd.cli_progress import Progress
+from fleetd.cli_state import read_beats
+from fleetd.cli_talk import Talk
+from fleetd.errors import FleetError, NoDaemon, NotFound, TryLater
+from fleetd.lease import host_name
+from fleetd.spool import Spool, find_spool, init_spool, spool_path
+
+POLL_S = 0.25
+READY_S = 20.0
+
+
+@dataclass(slots=True)
+class Asked:
+    """How often we were asked to end: once, what runs may finish; twice, it is ended too."""
+
+    times: int = 0
+
+    def note(self, *_: object) -> None:
+        self.times += 1
+
+
+@dataclass(slots=True)
+class Started:
+    """What `up` started. `daemon` None: one that was there already does the work and stays."""
+
+    daemon: Program | None = None
+    fill: Program | None = None
+
+
+def up(args: argparse.Namespace, talk: Talk) -> int:
+    """Begin, work, drain, and say what was learned."""
+    spool = _spool(args.spool, talk)
+    me = host_name(talk.environ)
+    environ = {**talk.environ, "FLEET_SPOOL": str(spool.root)}
+    if stops := sorted(spool.stops()):
+        message = f"{spool.root / stops[0]} stands; fleet resume lifts it"
+        raise TryLater(message)
+    _plan(spool, environ, talk)
+    started = Started()
+    with _asking() as asked, Progress(spool, talk) as progress:
+        try:
+            _begin(started, spool, me, environ, talk)
+            _work(started, spool, me, args.seconds, asked, progress)
+        finally:
+            _drain(started, asked, progress, talk)
+    _sum_up(progress, environ, talk)
+    return 0
+
+
+def _spool(flag: str | None, talk: Talk) -> Spool:
+    try:
+        return find_spool(flag, talk.environ)
+    except NotFound:
+        root = spool_path(flag, talk.environ)
+        init_spool(root, home=host_name(talk.environ))
+        talk.say(f"made the spool {root}")
+        return find_spool(flag, talk.environ)
+
+
+def _plan(spool: Spool, environ: Mapping[str, str], talk: Talk) -> None:
+    if spool.plan.exists():
+        return
+    made = ask("fleet-plan", ["init"], environ)
+    if made.returncode:
+        message = f"fleet-plan init failed: {made.stderr.strip() or made.stdout.strip()}"
+        raise failure(message, made.returncode)
+    talk.say(f"made the plan {spool.plan}")
+
+
+def failure(message: str, code: int) -> FleetError:
+    """An error that passes another program's exit code on."""
+    error = FleetError(message)
+    error.exit_code = code if 0 < code < 128 else error.exit_code
+    return error
+
+
+@contextmanager
+def _asking() -> Iterator[Asked]:
+    """Ctrl-C, SIGTERM and a closed terminal only leave a note while this lasts."""
+    asked = Asked()
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, asked.note) for number in signals]
+    try:
+        yield asked
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _begin(started: Started, spool: Spool, me: str, environ: Mapping[str, str], talk: Talk) -> None:
+    if _lives(spool, me):
+        talk.say(f"a daemon runs on {me} already: it does the work, and stays when this ends")
+    else:
+        started.daemon = start("fleetd", [], environ, aloud=talk.verbose)
+        _await_daemon(started.daemon, spool, me)
+    started.fill = start("fleet-plan", ["fill", "--watch"], environ, aloud=talk.verbose)
+
+
+def _lives(spool: Spool, me: str) -> bool:
+    return any(beat.live and beat.host == me for beat in read_beats(spool, me, time.time()))
+
+
+def _await_daemon(daemon: Program, spool: Spool, me: str) -> None:
+    end = time.monotonic() + READY_S
+    while spool.heartbeats().get(me, {}).get("pid") != daemon.process.pid:
+        _check_daemon(daemon)
+        if time.monotonic() > end:
+            message = f"fleetd shows no heartbeat after {READY_S:.0f} s; it said:\n{daemon.last_lines()}"
+            raise NoDaemon(message)
+        time.sleep(0.02)
+
+
+def _check_daemon(daemon: Program) -> None:
+    if (code := daemon.ended()) is not None:
+        message = f"fleetd ended with exit {code}; its last lines:\n{daemon.last_lines()}"
+        raise failure(message, code or NoDaemon.exit_code)
+
+
+def _check_fill(started: Started, progress: Progress) -> None:
+    """Another `fill` (75) does as well as ours; one that has reached its budget (0) leaves the queue to run dry."""
+    if started.fill is None or (code := started.fill.ended()) is None:
+        return
+    if code not in (0, TryLater.exit_code):
+        message = f"fleet-plan fill ended with exit {code}; its last lines:\n{started.fill.last_lines()}"
+        raise failure(message, code)
+    progress.note(f"fleet-plan fill adds nothing more:\n{started.fill.last_lines()}".rstrip(":\n"))
+    started.fill = None
+
+
+def _work(started: Started, spool: Spool, me: str, seconds: float | None, asked: Asked, progress: Progress) -> None:
+    """Until asked to end, `seconds` after the first claim, or nothing is left to do."""
+    first: float | None = None
+    while not asked.times:
+        progress.look()
+        if first is None and progress.has_begun:
+            first = time.monotonic()
+        if first is not None and seconds is not None and time.monotonic() >= first + seconds:
+            return
+        if started.daemon is not None:
+            _check_daemon(started.daemon)
+        elif not _lives(spool, me):
+            message = f"the daemon on {me} is gone; fleet up starts one"
+            raise NoDaemon(message)
+        _check_fill(started, progress)
+        if started.fill is None and progress.is_empty():
+            return
+        time.sleep(POLL_S)
+
+
+def _drain(started: Started, asked: Asked, progress: Progress, talk: Talk) -> None:
+    """No more is added or claimed; what runs finishes, or is ended when we are asked a second time."""
+    if started.fill is not None:
+        started.fill.end()
+    if started.daemon is None or started.daemon.ended() is not None:
+        return
+    hurried = asked.times > 1
+    for _ in range(1 + hurried):
+        started.daemon.interrupt()
+        time.sleep(0.1)
+    progress.look()
+    if progress.running:
+        progress.note("draining: what runs may finish; Ctrl-C once more ends it, and keeps what it has written")
+    while started.daemon.ended() is None:
+        progress.look()
+        if asked.times > 1 and not hurried:
+            hurried = True
+            started.daemon.interrupt()
+        time.sleep(POLL_S)
+    progress.look()
+    if code := started.daemon.ended():
+        talk.say(f"fleetd ended with exit {code}; its last lines:\n{started.daemon.last_lines()}")
+
+
+def _sum_up(progress: Progress, environ: Mapping[str, str], talk: Talk) -> None:
+    progress.finish()
+    if talk.json:
+        return
+    for arguments in (["suggest", "--top", "3"], ["best"]):
+        said = ask("fleet-plan", arguments, environ)
+        if text := said.stdout.strip():
+            talk.data(f"\n$ fleet-plan {' '.join(arguments)}\n{text}")
+        elif said.stderr.strip():
+            talk.say(f"\n$ fleet-plan {' '.join(arguments)}\n{said.stderr.strip()}")
+    talk.say("\ngo on: fleet up        look: fleet results, fleet-plan log        what waits stays queued")

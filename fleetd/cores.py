@@ -1,0 +1,81 @@
+"""How many cores this process is allowed, and why: the affinity mask and every cgroup quota above it (v1, v2, hybrid)."""
+
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+SLACK = 0.25  # a quota of 1.2 cores is one core: a second shard would wait more than it works
+
+
+@dataclass(frozen=True, slots=True)
+class Cores:
+    """Cores allowed, the reason in words, and what the machine has."""
+
+    cores: int
+    why: str
+    machine: int
+
+
+def allowed_cores(root: Path = Path("/")) -> Cores:
+    """The least of the affinity mask and the quotas; `root` may be a made-up tree with proc/ and sys/ in it."""
+    machine = os.cpu_count() or 1
+    best = Cores(machine, f"{machine} in the machine", machine)
+    if hasattr(os, "sched_getaffinity") and (mask := len(os.sched_getaffinity(0))) < machine:
+        best = Cores(mask, f"{machine} in the machine; {mask} by the affinity mask", machine)
+    for quota, path in quotas(root):
+        cores = max(1, math.ceil(quota - SLACK))
+        if cores < best.cores:
+            best = Cores(cores, f"{machine} in the machine; {quota:.2f} by the quota in {path}", machine)
+    return best
+
+
+def quotas(root: Path = Path("/")) -> Iterator[tuple[float, Path]]:
+    """Every limit in cores that stands in a cgroup above this process, with the file that says so."""
+    for group, mount in _groups(root):
+        for directory in (group, *group.parents):
+            yield from _v2(directory / "cpu.max")
+            yield from _v1(directory)
+            if directory == mount:
+                break
+
+
+def _groups(root: Path) -> Iterator[tuple[Path, Path]]:
+    """(directory of this process's cgroup, mount point above it) for each hierarchy that can hold a cpu quota."""
+    paths = {}
+    for line in _lines(root / "proc/self/cgroup"):
+        _, controllers, path = line.split(":", 2)
+        paths["cgroup" if "cpu" in controllers.split(",") else "cgroup2" if not controllers else ""] = path
+    for line in _lines(root / "proc/self/mountinfo"):
+        left, _, right = line.partition(" - ")
+        kind, _, options = right.split(" ", 2)
+        if kind in paths and (kind == "cgroup2" or "cpu" in options.split(",")):
+            top, point = left.split(" ")[3:5]
+            mount = root / point.lstrip("/")
+            yield mount / _below(paths[kind], top), mount
+
+
+def _below(path: str, top: str) -> str:
+    """The cgroup's path seen from its mount; in a private namespace (`/..`) what is mounted is all there is to see."""
+    within = PurePosixPath(path)
+    return str(within.relative_to(top)) if ".." not in path and within.is_relative_to(top) else ""
+
+
+def _v2(file: Path) -> Iterator[tuple[float, Path]]:
+    words = " ".join(_lines(file)).split()
+    if len(words) == 2 and words[0].isdigit() and int(words[1]) > 0:
+        yield int(words[0]) / int(words[1]), file
+
+
+def _v1(directory: Path) -> Iterator[tuple[float, Path]]:
+    quota, period = ("".join(_lines(directory / f"cpu.cfs_{name}_us")) for name in ("quota", "period"))
+    if quota.isdigit() and period.isdigit() and int(quota) > 0 and int(period) > 0:
+        yield int(quota) / int(period), directory / "cpu.cfs_quota_us"
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text().splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,66 @@
+"""Which waiting jobs start now, given what runs; and for each that doesn't, the one reason why."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from fleetd.job import Job, seconds
+
+
+class Fate(Enum):
+    """What the ledger says of a job id: not final yet, ended ok, or ended otherwise for good."""
+
+    OPEN = "open"
+    OK = "ok"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What a host offers: lanes and GPUs in all, and its tags."""
+
+    host: str
+    lanes: int
+    tags: frozenset[str] = frozenset()
+    gpus: int = 0
+
+
+def misfit(job: Job, offer: Offer) -> str | None:
+    """Why this job can never run on that host, or None."""
+    if missing := [tag for tag in job.needs if tag not in offer.tags]:
+        return f"needs the tag {missing[0]}, which {offer.host} does not have"
+    if job.cores > offer.lanes:
+        return f"needs {job.cores} lanes, {offer.host} has {offer.lanes}"
+    if job.gpus > offer.gpus:
+        return f"needs {job.gpus} GPUs, {offer.host} has {offer.gpus}"
+    return None
+
+
+def blocked(
+    job: Job, offer: Offer, others: Iterable[Offer], fate: Callable[[str], Fate], now: float, free_gpus: int
+) -> str | None:
+    """Why the job may not start on this host even with every lane free, or None. `now`: seconds since the epoch."""
+    if job.not_before is not None and seconds(job.not_before) > now:
+        return f"not before {job.not_before}"
+    if waits := [id_ for id_ in job.after if fate(id_) is not Fate.OK]:
+        return f"waits for {waits[0]}" + (f" and {len(waits) - 1} more" if len(waits) > 1 else "")
+    if why := misfit(job, offer):
+        return why
+    if job.gpus > free_gpus:
+        return f"waits for {job.gpus} free GPUs, {free_gpus} are"
+    if offer.host in job.away:
+        for other in others:
+            if other.host not in job.away and not misfit(job, other):
+                return f"{offer.host} said not here; waits for {other.host}"
+    return None
+
+
+def choose(waiting: Iterable[Job], free_lanes: int, why: Callable[[Job], str | None]) -> Iterator[Job]:
+    """The jobs to start now, in order. One short only of lanes keeps those that are free for itself."""
+    for job in waiting:
+        if free_lanes <= 0:
+            return
+        if why(job) is None:
+            if job.cores <= free_lanes:
+                yield job
+            free_lanes -= job.cores

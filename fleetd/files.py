@@ -1,0 +1,105 @@
+"""Files as the spool needs them: read without following links or blocking, made whole or not at all.
+
+Every function raises OSError as the system gives it; the caller knows the path's meaning and says it.
+"""
+
+import contextlib
+import os
+import secrets
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleetd.job import MAX_BYTES, decode_json
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file in queue/ as read: its bytes, who owns it, and what changes when it does."""
+
+    data: bytes
+    owner: int
+    mark: tuple[int, int, int]
+
+
+def look(path: Path) -> Found | None:
+    """A regular file's bytes (one more than a job may have at most), or None when it's no such file. Raises OSError."""
+    try:
+        fd = os.open(path, _READ)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        if path.is_symlink() or not path.is_file():
+            return None
+        raise
+    with open(fd, "rb") as file:
+        at = os.fstat(fd)
+        if not stat.S_ISREG(at.st_mode):
+            return None
+        return Found(file.read(MAX_BYTES + 1), at.st_uid, (at.st_ino, at.st_size, at.st_mtime_ns))
+
+
+def read_json(path: Path) -> Any:
+    """The JSON value in a file, or None when it's missing, unreadable or torn."""
+    try:
+        found = look(path)
+        return decode_json(found.data) if found else None
+    except (OSError, ValueError):
+        return None
+
+
+def write_file(path: Path, data: bytes, *, durable: bool = False) -> None:
+    """Make a new file with these bytes; raises OSError, FileExistsError included."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    with open(fd, "wb", buffering=0) as file:
+        view = memoryview(data)
+        while view:
+            view = view[file.write(view) :]
+        if durable:
+            os.fsync(fd)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put these bytes at `path` by rename. Raises OSError; then the old file stands as it was."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        write_file(draft, data)
+        os.rename(draft, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        raise
+
+
+def place(draft: Path, final: Path) -> None:
+    """Move without replacing: link and unlink, or where links are not to be had, look and rename. Raises OSError."""
+    try:
+        os.link(draft, final)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if final.exists():
+            raise FileExistsError(error.errno, "exists", str(final)) from error
+        os.rename(draft, final)
+    else:
+        os.unlink(draft)
+
+
+def fsync_directory(directory: Path) -> None:
+    """Make the names in it durable; raises OSError."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def scan(directory: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as entries:
+            return list(entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return []

@@ -1,0 +1,93 @@
+"""Who holds what, on this host: leases of attempts, locks that are one per host, and whether a process is still that process.
+
+A lease is a plain flock(2) on the attempt's `lock`, held by a descriptor that the attempt's parent and the job's leader
+inherit. It is only ever closed, never unlocked: an unlock would free it under a live child. filelock's locks, which do
+unlock, serve for what one process holds alone. A pid is only ever tested on its own host and boot.
+"""
+
+import fcntl
+import functools
+import os
+import re
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from fleetd.errors import CannotCreate, TryLater, Usage
+from fleetd.job import NAME
+
+
+def host_name(environ: Mapping[str, str]) -> str:
+    """FLEET_HOST, or the first label of this machine's name; raises Usage when it cannot name a file."""
+    name = environ.get("FLEET_HOST") or socket.gethostname().split(".")[0]
+    if not NAME.fullmatch(name):
+        message = f"{name!r} cannot be a host's name in the spool; set FLEET_HOST to letters, digits, dots and dashes"
+        raise Usage(message)
+    return name
+
+
+@functools.cache
+def boot_id() -> str:
+    """What changes with each start of the machine."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        asked = subprocess.run(["sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True, check=False)
+        return asked.stdout.strip().lower() or "unknown"
+
+
+def born(pid: int) -> str | None:
+    """When the process began, in the kernel's own words; None when there is no such process or only its zombie."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            state, *rest = file.read().rpartition(b")")[2].split()
+        return None if state in (b"Z", b"X") else rest[18].decode()
+    except OSError:
+        return None if os.path.isdir("/proc/self") else _born_by_ps(pid)
+
+
+def _born_by_ps(pid: int) -> str | None:
+    asked = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    state, _, began = asked.stdout.strip().partition(" ")
+    return re.sub(r"\s+", "_", began.strip()) if began and not state.startswith("Z") else None
+
+
+def lives(pid: int | None, began: str | None) -> bool:
+    """Whether that very process still runs here: same pid and same start."""
+    return pid is not None and pid > 0 and began is not None and born(pid) == began
+
+
+def take_lease(lock: Path | str) -> int | None:
+    """A descriptor that holds the lease, to be closed and never unlocked; None when another holds it. Raises OSError."""
+    fd = os.open(lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+@contextmanager
+def only_one(path: Path, whose: str, timeout_s: float = 0.0) -> Iterator[None]:
+    """Hold the lock at `path` for the block, by filelock; raises TryLater saying that `whose` holds it."""
+    from filelock import FileLock, Timeout  # noqa: PLC0415 - 90 ms that readers of a spool need not pay
+
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=timeout_s)
+    except Timeout as error:
+        message = f"{path}: locked: {whose}"
+        raise TryLater(message) from error
+    except OSError as error:
+        message = f"{path}: cannot make the lock: {error.strerror}"
+        raise CannotCreate(message) from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,259 @@
+r"""The ledger: append-only segments of JSON lines, one writing host each, and the view that merges them.
+
+    ledger.d/<host>.jsonl   the truth;  <host>.lock beside it is held for each append
+    ledger.jsonl            the same lines merged by the home host, for `tail -F`
+
+A line (fleet.row/1) is one ASCII JSON object with compact separators and a newline, written by one write(2). `seq` is the
+last valid row's + 1; `crc`, the last key, is the zlib CRC-32 (8 hex digits) of the line without its newline and with
+`,"crc":"…"` cut out. (host, seq) is unique and gapless.
+
+Reader's algorithm: take the bytes up to the last newline; what is torn, a run of NULs, fails its crc or is no object is
+counted and skipped; go on after it (a line that follows NULs directly still counts). Writer's: find the last valid row;
+if the file doesn't end with a newline, begin with one; fsync before anything else may rely on the row.
+"""
+
+import os
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleetd.errors import IOFailed, NotFound
+from fleetd.job import Outcome, decode_json, encode_json, utc
+from fleetd.lease import boot_id, only_one
+
+SCHEMA = "fleet.row/1"
+_TAIL = len(',"crc":"00000000"}')
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One valid line: where it stands, what it is about, and the whole decoded object."""
+
+    host: str
+    seq: int
+    event: str
+    at: str
+    body: Mapping[str, Any]
+
+
+def encode_row(body: Mapping[str, Any]) -> bytes:
+    """The line, crc and newline included."""
+    line = encode_json(body)
+    return line[:-1] + b',"crc":"%08x"}\n' % zlib.crc32(line)
+
+
+def decode_row(line: bytes) -> Row | None:
+    """The row in a line without its newline, or None when it isn't one."""
+    if line[-_TAIL : -_TAIL + 8] != b',"crc":"' or line[-10:-2] != b"%08x" % zlib.crc32(line[:-_TAIL] + b"}"):
+        return None
+    try:
+        body = decode_json(line)
+        return Row(body["host"], int(body["seq"]), body["event"], body["at"], body)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+@dataclass(slots=True)
+class _Seen:
+    """How far one segment was read: the file's inode and the offset after the last whole line."""
+
+    inode: int = 0
+    offset: int = 0
+
+
+class Ledger:
+    """The segments under `root` (ledger.d). Reading needs no lock; `poll` reads only what is new to this object."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.skipped = 0
+        self._seen: dict[str, _Seen] = {}
+        self._last: dict[str, tuple[int, int]] = {}
+
+    def rows(self) -> Iterator[Row]:
+        """Every valid row of all segments, segment by segment; what was skipped is in `skipped` afterwards."""
+        self.skipped = 0
+        self._seen.clear()
+        yield from (row for row, _ in self.poll_lines())
+
+    def poll(self) -> list[Row]:
+        """The rows that came since the last call of `poll` or `rows`."""
+        return [row for row, _ in self.poll_lines()]
+
+    def poll_lines(self) -> Iterator[tuple[Row, bytes]]:
+        """`poll`, each row with its line as it stands in the segment."""
+        for host in self.hosts():
+            for line in self._new_lines(host, self._seen.setdefault(host, _Seen())):
+                clean = line.rpartition(b"\0")[2]
+                row = decode_row(clean)
+                self.skipped += (row is None and bool(line)) or clean != line
+                if row:
+                    yield row, clean
+
+    def hosts(self) -> list[str]:
+        """The hosts that have a segment, in order."""
+        try:
+            return sorted(name.removesuffix(".jsonl") for name in os.listdir(self.root) if name.endswith(".jsonl"))
+        except FileNotFoundError as error:
+            message = f"{self.root}: no ledger here; fleet init makes a spool"
+            raise NotFound(message) from error
+
+    def _new_lines(self, host: str, seen: _Seen) -> Iterator[bytes]:
+        try:
+            fd = os.open(self.root / f"{host}.jsonl", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return
+        with open(fd, "rb") as file:
+            stat = os.fstat(fd)
+            if stat.st_ino != seen.inode or stat.st_size < seen.offset:
+                seen.inode, seen.offset = stat.st_ino, 0
+            if stat.st_size == seen.offset:
+                return
+            file.seek(seen.offset)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                seen.offset += len(line)
+                yield line[:-1]
+
+    def tail(self, host: str, limit_bytes: int) -> list[Row]:
+        """The valid rows in the last `limit_bytes` of one segment, oldest first."""
+        try:
+            with open(self.root / f"{host}.jsonl", "rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - limit_bytes))
+                lines = file.read(limit_bytes).split(b"\n")
+        except FileNotFoundError:
+            return []
+        return [row for line in lines if (row := decode_row(line.rpartition(b"\0")[2]))]
+
+    def append(self, host: str, bodies: Sequence[Mapping[str, Any]]) -> list[Row]:
+        """Append under the segment's lock and fsync once; adds schema, host, boot, seq, at. Raises IOFailed."""
+        path = self.root / f"{host}.jsonl"
+        with only_one(self.root / f"{host}.lock", f"another process writes {path}", timeout_s=30.0):
+            try:
+                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            except OSError as error:
+                message = f"{path}: cannot append: {error.strerror}"
+                raise IOFailed(message) from error
+            try:
+                return self._append(fd, path, host, bodies)
+            finally:
+                os.close(fd)
+
+    def _append(self, fd: int, path: Path, host: str, bodies: Sequence[Mapping[str, Any]]) -> list[Row]:
+        size = os.fstat(fd).st_size
+        known, seq = self._last.get(host, (-1, 0))
+        if known != size:
+            seq = _last_seq(fd, size)
+            if size and os.pread(fd, 1, size - 1) != b"\n":
+                size += _write(fd, path, b"\n", size)
+        rows = []
+        for body in bodies:
+            seq += 1
+            full = _headed(body, host, seq)
+            size += _write(fd, path, encode_row(full), size)
+            rows.append(Row(host, seq, full["event"], full["at"], full))
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            message = f"{path}: fsync: {error.strerror}"
+            raise IOFailed(message) from error
+        self._last[host] = (size, seq)
+        return rows
+
+
+def _headed(body: Mapping[str, Any], host: str, seq: int) -> dict[str, Any]:
+    head = {"schema": SCHEMA, "event": body["event"], "host": host, "boot": boot_id(), "seq": seq}
+    return head | {"at": body.get("at") or utc(time.time())} | {k: v for k, v in body.items() if k not in head}
+
+
+def _write(fd: int, path: Path, line: bytes, size: int) -> int:
+    """One write(2) of the whole line; a short one (disk full) is taken back, and IOFailed raised."""
+    try:
+        wrote = os.write(fd, line)
+    except OSError as error:
+        message = f"{path}: cannot append: {error.strerror}"
+        raise IOFailed(message) from error
+    if wrote < len(line):
+        os.ftruncate(fd, size)
+        message = f"{path}: the disk took {wrote} of {len(line)} bytes; free some space"
+        raise IOFailed(message)
+    return wrote
+
+
+def _last_seq(fd: int, size: int) -> int:
+    """The seq of the last valid row, looking from the end, further back only while none is found."""
+    want = _CHUNK
+    while True:
+        data = os.pread(fd, want, max(0, size - want))
+        for line in reversed(data.split(b"\n")):
+            if row := decode_row(line.rpartition(b"\0")[2]):
+                return row.seq
+        if want >= size:
+            return 0
+        want *= 4
+
+
+class Merger:
+    """Adds to ledger.jsonl what is missing there, by the set of (host, seq). One process in the fleet runs it."""
+
+    def __init__(self, ledger: Ledger, view: Path) -> None:
+        self._ledger = Ledger(ledger.root)
+        self._view = view
+        self._have: dict[str, set[int]] = {}
+        self._new: dict[tuple[str, int], bytes] = {}
+        for line in _view_lines(view):
+            if row := decode_row(line):
+                self._have.setdefault(row.host, set()).add(row.seq)
+
+    def merge(self) -> int:
+        """How many lines were added. Raises IOFailed; the next call tries again."""
+        for row, line in self._ledger.poll_lines():
+            if row.seq not in self._have.setdefault(row.host, set()):
+                self._new[row.host, row.seq] = line
+        added = len(self._new)
+        if added:
+            self._add(b"\n".join(self._new.values()) + b"\n")
+            for host, seq in self._new:
+                self._have[host].add(seq)
+            self._new.clear()
+        return added
+
+    def _add(self, data: bytes) -> None:
+        try:
+            fd = os.open(self._view, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            message = f"{self._view}: cannot merge: {error.strerror}"
+            raise IOFailed(message) from error
+        try:
+            size = os.fstat(fd).st_size
+            if size and os.pread(fd, 1, size - 1) != b"\n":
+                data = b"\n" + data
+            _write(fd, self._view, data, size)
+        finally:
+            os.close(fd)
+
+
+def _view_lines(view: Path) -> list[bytes]:
+    try:
+        return view.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+
+
+def accepted(rows: Iterable[Row]) -> dict[str, Row]:
+    """Per job the `ok` row that counts: the lowest attempt's, void rows taken out."""
+    standing = [row for row in rows if row.event == "void" or row.body.get("outcome") == Outcome.OK]
+    void = {(v["host"], v["seq"]) for row in standing if row.event == "void" for v in row.body.get("rows", ())}
+    best: dict[str, Row] = {}
+    for row in standing:
+        if row.event == "result" and (row.host, row.seq) not in void:
+            old = best.setdefault(row.body["job"], row)
+            if row.body["attempt"] < old.body["attempt"]:
+                best[row.body["job"]] = row
+    return best

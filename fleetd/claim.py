@@ -1,0 +1,120 @@
+"""Taking a job for a host, and giving it back: the protocol at the head of spool.py, without any lock across hosts."""
+
+import contextlib
+import os
+import secrets
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fleetd.errors import BadData, IOFailed
+from fleetd.files import fsync_directory, look, replace_file, write_file
+from fleetd.job import Job, decode_job, encode_job
+from fleetd.lease import boot_id, take_lease
+from fleetd.spool import Spool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A job that a host has taken: its directory under running/ and the token by which its processes are known."""
+
+    job: Job
+    path: Path
+    token: str
+
+
+def new_token() -> str:
+    """A claim's mark: eight digits of the boot, then what nobody can guess."""
+    return boot_id().replace("-", "")[:8] + secrets.token_hex(8)
+
+
+def claim(spool: Spool, host: str, job: Job, attempt: int) -> Claim | None:
+    """Take the waiting job for `host`; None when another got it. Raises IOFailed when it can't be known: look again later."""
+    token = new_token()
+    taken = spool.running / host / f"{job.id}~{attempt}~{token}.json"
+    with contextlib.suppress(OSError):
+        os.rename(spool.queue / f"{job.id}.json", taken)
+    try:
+        found = look(taken)
+        mine = decode_job(found.data, job.id) if found else None
+        if mine is not None and mine.attempt != attempt:
+            mine = replace(mine, attempt=attempt)
+            replace_file(taken, encode_job(mine))
+        return enter(taken, mine, token) if mine else None
+    except (OSError, BadData) as error:
+        message = f"{taken}: claimed, but cannot be read back: {error}"
+        raise IOFailed(message) from error
+
+
+def enter(taken: Path, job: Job, token: str) -> Claim:
+    """Make the attempt's directory of a claimed file. Raises OSError."""
+    path = taken.parent / job.id
+    path.mkdir(exist_ok=True)
+    (path / "out").mkdir(exist_ok=True)
+    write_file(path / "lock", token.encode())
+    os.rename(taken, path / "job.json")
+    if not job.rerun_safe:
+        fsync_directory(path)
+        fsync_directory(path.parent)
+    return Claim(job=job, path=path, token=token)
+
+
+def token_of(path: Path) -> str:
+    """The token of the claim in the attempt's directory `path`; empty when a power cut took it."""
+    try:
+        found = look(path / "lock")
+    except OSError:
+        return ""
+    return found.data.decode("ascii", "replace") if found else ""
+
+
+def unclaim(spool: Spool, path: Path) -> None:
+    """Back to queue/, same attempt, no row: for a claim that was never started. The caller holds its lease. Raises OSError."""
+    os.rename(path / "job.json", spool.queue / f"{path.name}.json")
+    clear(path)
+
+
+def clear(path: Path) -> None:
+    """Remove an attempt's directory that has no job in it; raises OSError."""
+    for directory, names, files in os.walk(path, topdown=False):
+        for name in files:
+            os.unlink(Path(directory) / name)
+        for name in names:
+            entry = Path(directory) / name
+            entry.unlink() if entry.is_symlink() else entry.rmdir()
+    path.rmdir()
+
+
+def set_aside(spool: Spool, name: str) -> Path | None:
+    """Move queue/<name> to rejected/, replacing nothing there; None when it is gone. Raises OSError."""
+    final = spool.rejected / name
+    while os.path.lexists(final):
+        final = spool.rejected / f"{name}.{secrets.token_hex(2)}"
+    try:
+        os.rename(spool.queue / name, final)
+    except FileNotFoundError:
+        return None
+    return final
+
+
+def say_why(rejected: Path, why: str) -> None:
+    """Write the one line beside a rejected file. Raises OSError."""
+    replace_file(rejected.with_name(f"{rejected.name}.why"), (" ".join(why.split()) + "\n").encode("utf-8", "replace"))
+
+
+def take_aside(spool: Spool, host: str, id_: str) -> tuple[Path, int] | None:
+    """Take a waiting job without starting it, the lease held from before: (directory, lease); None when it's gone.
+
+    This is how a job is cancelled: no daemon can mistake it for a claim nobody starts. Raises OSError.
+    """
+    path = spool.running / host / id_
+    path.mkdir(parents=True)
+    write_file(path / "lock", new_token().encode())
+    lease = take_lease(path / "lock")
+    with contextlib.suppress(OSError):
+        os.rename(spool.queue / f"{id_}.json", path / "job.json")
+    if lease is not None and look(path / "job.json") is not None:
+        return path, lease
+    clear(path)
+    if lease is not None:
+        os.close(lease)
+    return None

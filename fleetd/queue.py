@@ -1,0 +1,103 @@
+"""queue/ as one daemon sees it: names first, in order; a file is read when it might run, and again only when it changes.
+
+A file that doesn't parse may be half-written: it is waited for until it has stood unchanged for ten seconds.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fleetd.errors import BadData
+from fleetd.files import look
+from fleetd.job import MAX_BYTES, Job, decode_json, job_of
+from fleetd.spool import Spool
+
+SETTLE_S = 10.0
+_TICK_NS = 50_000_000  # file systems stamp a directory's changes with a clock that may stand still this long
+_FORGET = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Half:
+    """A file that didn't parse: what it looked like, and since when (monotonic seconds)."""
+
+    mark: tuple[int, int, int]
+    since: float
+
+
+class Queue:
+    """The waiting jobs of one spool. `refused` collects (id, why) of files that can't be run, for the keeper to reject."""
+
+    def __init__(self, spool: Spool, uid: int) -> None:
+        self._spool, self._uid = spool, uid
+        self._listed: tuple[int, int] = (0, 0)
+        self._ids: list[str] = []
+        self._parsed: dict[str, Job] = {}
+        self._half: dict[str, _Half] = {}
+        self.refused: list[tuple[str, str]] = []
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def refresh(self) -> None:
+        """List queue/ again if it has changed. Raises OSError."""
+        at = os.stat(self._spool.queue)
+        mark = (at.st_ino, at.st_mtime_ns)
+        if mark == self._listed:
+            return
+        self._ids = self._spool.waiting()
+        self._listed = mark if time.time_ns() - at.st_mtime_ns > _TICK_NS else (0, 0)
+        if len(self._parsed) <= _FORGET:
+            self._parsed.clear()
+        self._half = {id_: half for id_, half in self._half.items() if id_ in set(self._ids)} if self._half else {}
+
+    def jobs(self, now: float) -> Iterator[Job]:
+        """The jobs in order, each read when its turn comes. `now`: monotonic seconds."""
+        for id_ in list(self._ids):
+            job = self._parsed.get(id_) or self._read(id_, now)
+            if job is not None:
+                self._parsed[id_] = job
+                yield job
+
+    def taken(self, id_: str) -> None:
+        """The job has left queue/."""
+        self._parsed.pop(id_, None)
+        self._listed = (0, 0)
+
+    def half_written(self) -> bool:
+        """Whether a file is being waited for."""
+        return bool(self._half)
+
+    def _read(self, id_: str, now: float) -> Job | None:
+        try:
+            found = look(self._spool.queue / f"{id_}.json")
+        except OSError:
+            return None
+        if found is None:
+            self._half.pop(id_, None)
+            return None
+        if found.owner not in (self._uid, 0):
+            self.refused.append((id_, f"owned by uid {found.owner}, neither this daemon's user ({self._uid}) nor root"))
+        elif len(found.data) > MAX_BYTES:
+            self.refused.append((id_, f"over {MAX_BYTES} bytes"))
+        else:
+            return self._decode(id_, found.data, found.mark, now)
+        return None
+
+    def _decode(self, id_: str, data: bytes, mark: tuple[int, int, int], now: float) -> Job | None:
+        try:
+            value = decode_json(data)
+        except ValueError as error:
+            half = self._half.get(id_)
+            if half is None or half.mark != mark:
+                self._half[id_] = _Half(mark, now)
+            elif now - half.since >= SETTLE_S:
+                self.refused.append((id_, f"not JSON, and unchanged for {SETTLE_S:g} s: {error}" if data else "empty"))
+            return None
+        self._half.pop(id_, None)
+        try:
+            return job_of(value, id_)
+        except BadData as error:
+            self.refused.append((id_, str(error)))
+            return None

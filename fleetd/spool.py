@@ -1,0 +1,241 @@
+"""The spool: a directory whose every change of state is one rename(2).
+
+    queue/<id>.json          waiting; the bytewise order of names is the order of claims
+    running/<host>/<id>/     an attempt: job.json lock pid.json log result.json exit.json next.json out/ (cancel)
+    ended/<yyyy-mm-dd>/<id>~<attempt>/   the same directory, moved whole
+    rejected/<name>          a job file that cannot be run, beside <name>.why (one line)
+    hosts/<host>.json .lock .drain .reset     heartbeat, one daemon, claims nothing, asks for a reset of the breaker
+    ledger.d/<host>.jsonl    the truth;  ledger.jsonl the same rows merged
+    tmp/                     half-written files, never read
+    STOP_ADDING STOP_NOW     existence is the message
+
+Publish: write tmp/…, fsync, link into queue/ (never replaces), fsync the directory. Claim: rename
+queue/<id>.json to running/<host>/<id>~<attempt>~<token>.json, ignore the errno, then open exactly that name: there and it
+parses, it is mine. Then mkdir <id>/, write the token into `lock`, move the claim in as job.json; who starts it takes
+the lease first.
+"""
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleetd.errors import BadData, CannotCreate, IOFailed, NotFound, NotPermitted, TryLater
+from fleetd.files import fsync_directory, look, place, read_json, replace_file, scan, write_file
+from fleetd.job import NAME, Job, decode_job, encode_job, encode_json
+
+DIRECTORIES = ("tmp", "queue", "running", "ended", "rejected", "hosts", "ledger.d")
+STOPS = ("STOP_ADDING", "STOP_NOW")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """An attempt as it stands in running/, on any host. `pid` is pid.json; None where it can't be read yet."""
+
+    host: str
+    id: str
+    attempt: int
+    path: Path
+    job: Job | None
+    pid: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spool:
+    """The directories of one spool. Making one of these touches nothing."""
+
+    root: Path
+
+    @property
+    def tmp(self) -> Path:
+        return self.root / "tmp"
+
+    @property
+    def queue(self) -> Path:
+        return self.root / "queue"
+
+    @property
+    def running(self) -> Path:
+        return self.root / "running"
+
+    @property
+    def ended(self) -> Path:
+        return self.root / "ended"
+
+    @property
+    def rejected(self) -> Path:
+        return self.root / "rejected"
+
+    @property
+    def hosts(self) -> Path:
+        return self.root / "hosts"
+
+    @property
+    def ledger_d(self) -> Path:
+        return self.root / "ledger.d"
+
+    @property
+    def ledger(self) -> Path:
+        return self.root / "ledger.jsonl"
+
+    @property
+    def plan(self) -> Path:
+        return self.root / "plan.toml"
+
+    @property
+    def settings(self) -> Path:
+        return self.root / "fleet.toml"
+
+    def stops(self) -> frozenset[str]:
+        """The stop files that stand, found by listing: on NFS a look-up may go on saying no for a minute."""
+        return frozenset(STOPS).intersection(os.listdir(self.root))
+
+    def publish(self, job: Job) -> str:
+        """Queue the job durably and give back its id. TryLater while a stop file stands, BadData if the id is in use."""
+        if stops := self.stops():
+            message = f"{self.root / min(stops)} stands: nothing is added; fleet resume lifts it"
+            raise TryLater(message)
+        decode_job(encode_job(job), job.id)
+        if any(self.running.glob(f"*/{job.id}")):
+            message = f"{job.id}: running already; use another name"
+            raise BadData(message)
+        self.enqueue(job)
+        return job.id
+
+    def enqueue(self, job: Job) -> None:
+        """Publish whatever the stops say. Raises BadData if the id is waiting already, IOFailed if the disk refuses."""
+        final = self.queue / f"{job.id}.json"
+        draft = self.tmp / f"{job.id}.{secrets.token_hex(4)}"
+        try:
+            write_file(draft, encode_job(job), durable=True)
+            place(draft, final)
+            fsync_directory(self.queue)
+        except FileExistsError as error:
+            message = f"{final}: waiting already; use another name"
+            raise BadData(message) from error
+        except OSError as error:
+            message = f"{final}: not queued: {error.strerror}"
+            raise IOFailed(message) from error
+        finally:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+    def waiting(self) -> list[str]:
+        """The ids in queue/, in the order of claims; whatever has no job's name is left out."""
+        return sorted(id_ for name in os.listdir(self.queue) if (id_ := job_id(name)))
+
+    def read_waiting(self, id_: str) -> Job | None:
+        """The waiting job, or None when it is gone, half-written or unusable."""
+        try:
+            found = look(self.queue / f"{id_}.json")
+            return decode_job(found.data, id_) if found else None
+        except (OSError, BadData):
+            return None
+
+    def attempts(self) -> list[Running]:
+        """What is claimed or runs, on all hosts."""
+        return [
+            _running(Path(entry.path), host)
+            for host in sorted(os.listdir(self.running))
+            if NAME.fullmatch(host)
+            for entry in scan(self.running / host)
+            if entry.is_dir(follow_symlinks=False)
+        ]
+
+    def heartbeats(self) -> dict[str, Mapping[str, Any]]:
+        """hosts/<host>.json by host; an unreadable one is left out."""
+        beats: dict[str, Mapping[str, Any]] = {}
+        for name in sorted(os.listdir(self.hosts)):
+            host, dot, kind = name.rpartition(".")
+            value = read_json(self.hosts / name) if dot and kind == "json" else None
+            if isinstance(value, dict):
+                beats[host] = value
+        return beats
+
+
+def _running(path: Path, host: str) -> Running:
+    pid, job = read_json(path / "pid.json"), None
+    with contextlib.suppress(OSError, BadData):
+        found = look(path / "job.json")
+        job = decode_job(found.data, path.name) if found else None
+    return Running(
+        host=host,
+        id=path.name,
+        attempt=job.attempt if job else 0,
+        path=path,
+        job=job,
+        pid=pid if isinstance(pid, dict) else None,
+    )
+
+
+def job_id(name: str) -> str | None:
+    """The id of a file name in queue/, or None for editors' files and the like."""
+    id_, dot, kind = name.rpartition(".")
+    return id_ if dot and kind == "json" and NAME.fullmatch(id_) else None
+
+
+def find_spool(flag: str | None, environ: Mapping[str, str]) -> Spool:
+    """--spool, FLEET_SPOOL, or $XDG_STATE_HOME/fleet/spool. Raises NotFound and NotPermitted."""
+    spool = Spool(spool_path(flag, environ))
+    if missing := [name for name in DIRECTORIES if not (spool.root / name).is_dir()]:
+        what = "no spool here" if len(missing) == len(DIRECTORIES) else f"{missing[0]}/ is missing"
+        message = f"{spool.root}: {what}; make one: fleet init --spool {spool.root}"
+        raise NotFound(message)
+    for directory in (spool.root, *(spool.root / name for name in DIRECTORIES)):
+        mode = directory.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            message = f"{directory}: others may write here; chmod o-w {directory} (or chmod +t)"
+            raise NotPermitted(message)
+    return spool
+
+
+def spool_path(flag: str | None, environ: Mapping[str, str]) -> Path:
+    """Where the spool is or would be."""
+    state = environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return Path(flag or environ.get("FLEET_SPOOL") or Path(state) / "fleet/spool").absolute()
+
+
+def init_spool(root: Path, *, home: str | None) -> Spool:
+    """Make what is missing of the spool at `root`; never changes what is there. Raises CannotCreate."""
+    try:
+        for name in DIRECTORIES:
+            (root / name).mkdir(mode=0o755, parents=True, exist_ok=True)
+        if not (root / "fleet.toml").exists():
+            write_file(root / "fleet.toml", _settings_text(home).encode())
+    except OSError as error:
+        message = f"{error.filename or root}: cannot make the spool: {error.strerror}"
+        raise CannotCreate(message) from error
+    return Spool(root)
+
+
+def _settings_text(home: str | None) -> str:
+    return f"""\
+# Settings of this spool, for every host. What is commented out shows the default.
+spool = 1                # the format
+{f'home = "{home}"' if home else '# home = "…"'}          # the host that merges the ledger
+# poll_s = 2.0           # seconds between looks where nothing wakes the daemon
+# grace_s = 10.0         # seconds between TERM and KILL
+# failures = 5           # failures in a row that open the breaker
+# rest_s = 300           # seconds until a host whose breaker is open tries one job
+# log_max_mb = 64        # a log keeps its head and its tail
+# min_free_mb = 256      # nothing is claimed when the disk has less
+
+# [host.{home or "calber"}]
+# lanes = 2              # jobs at a time; default: the cores this host is allowed
+# tags = ["gpu"]
+"""
+
+
+def beat(spool: Spool, host: str, body: Mapping[str, Any]) -> None:
+    """Write hosts/<host>.json. Raises OSError."""
+    replace_file(spool.hosts / f"{host}.json", encode_json({"schema": "fleet.host/1", **body}) + b"\n")
+
+
+def free_mb(spool: Spool) -> float:
+    """MiB that a user's process may still write to the spool's file system."""
+    at = os.statvfs(spool.root)
+    return at.f_bavail * at.f_frsize / (1 << 20)

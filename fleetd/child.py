@@ -1,0 +1,295 @@
+"""The parent of attempts: one small process a lane, in a session of its own, that outlives the daemon.
+
+It gets an order (one line of JSON) on its socket, takes the attempt's lease, starts the job as the head of a new session,
+waits, enforces the time limit and the log's cap, ends what is left of the tree, and writes exit.json by rename. Then it
+says so and waits for the next order; when the daemon is gone it ends with its attempt. On SIGTERM it ends the job first.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fleetd.files import replace_file
+from fleetd.job import DECLINED_EXIT, Outcome, encode_json, utc
+from fleetd.lease import boot_id, born, take_lease
+from fleetd.log import CappedLog
+from fleetd.tree import Ending, become_subreaper, members
+
+_RESERVED = 4096
+_NOT_FOUND, _NOT_RUNNABLE = 127, 126
+
+
+class Parent:
+    """This process: its lane's socket, the pipe that signals wake it by, and whether it was told to end."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.told_to_end = False
+        wake, wakeup = os.pipe()
+        for fd in (wake, wakeup):
+            os.set_blocking(fd, False)
+        self._wake = wake
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            with contextlib.suppress(OSError, ValueError):
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, self._end)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        os.umask(0o022)
+        become_subreaper()
+
+    def _end(self, *_: object) -> None:
+        self.told_to_end = True
+
+    def wait(self, timeout_s: float, *, orders: bool = False) -> None:
+        """Sleep until a signal, until an order when asked for, or until the time is over."""
+        waited = select.poll()
+        waited.register(self._wake, select.POLLIN)
+        if orders:
+            waited.register(self.sock, select.POLLIN)
+        waited.poll(max(0.0, timeout_s) * 1000 if timeout_s != float("inf") else None)
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._wake, 4096)
+
+    def serve(self) -> None:
+        """Take orders until the daemon is gone or this process is told to end."""
+        buffer = b""
+        self.sock.setblocking(False)
+        while not self.told_to_end:
+            line, newline, rest = buffer.partition(b"\n")
+            if newline:
+                buffer = rest
+                self._answer(run(self, json.loads(line)))
+                continue
+            self.wait(float("inf"), orders=True)
+            with contextlib.suppress(BlockingIOError):
+                data = self.sock.recv(1 << 20)
+                if not data:
+                    return
+                buffer += data
+
+    def _answer(self, answer: Mapping[str, Any]) -> None:
+        with contextlib.suppress(OSError):
+            self.sock.setblocking(True)
+            self.sock.sendall(encode_json(answer) + b"\n")
+        self.sock.setblocking(False)
+
+
+def run(parent: Parent, order: Mapping[str, Any]) -> dict[str, Any]:
+    """One attempt from lease to exit.json; the answer says whether it was started."""
+    path = Path(order["path"])
+    try:
+        lease = take_lease(path / "lock")
+    except OSError as error:
+        return _not_started(path, error.strerror)
+    if lease is None:
+        return _not_started(path, "another holds its lease")
+    try:
+        if parent.told_to_end or not (path / "job.json").exists():
+            return _not_started(path, "the claim is no longer this lane's to start")
+        return _run_leased(parent, order, path, lease)
+    finally:
+        os.close(lease)
+
+
+def _not_started(path: Path, why: str | None) -> dict[str, Any]:
+    return {"path": str(path), "started": False, "reason": f"{path}: {why}"}
+
+
+def _run_leased(parent: Parent, order: Mapping[str, Any], path: Path, lease: int) -> dict[str, Any]:
+    try:
+        _reserve(path)
+        pid = {key: order[key] for key in ("host", "boot", "lane", "gpus")}
+        pid |= {"parent": os.getpid(), "parent_born": born(os.getpid()), "pid": None, "pgid": None, "born": None}
+        replace_file(path / "pid.json", encode_json(pid))
+        log = os.open(path / "log", os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            (path / "pid.json").unlink(missing_ok=True)
+        return _not_started(path, error.strerror)
+    try:
+        _write_exit(path, _attempt(parent, order, path, pid, lease, log))
+    finally:
+        os.close(log)
+    return {"path": str(path), "started": True}
+
+
+def _reserve(path: Path) -> None:
+    """Take exit.json's block now, so that a full disk cannot lose an exit code."""
+    fd = os.open(path / "exit.part", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(fd, 0, _RESERVED)
+        else:
+            os.pwrite(fd, b" " * _RESERVED, 0)
+    finally:
+        os.close(fd)
+
+
+def _attempt(
+    parent: Parent, order: Mapping[str, Any], path: Path, pid: dict[str, Any], lease: int, log: int
+) -> dict[str, Any]:
+    started, began = time.time(), time.monotonic()
+    try:
+        leader = subprocess.Popen(
+            order["argv"],
+            env={**os.environ, **order["env"]},
+            cwd=order["cwd"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            pass_fds=(lease,),
+            umask=0o022,
+        )
+    except (OSError, ValueError) as error:
+        return _never_ran(order, error, started)
+    pid |= {"pid": leader.pid, "pgid": leader.pid, "born": born(leader.pid)}
+    with contextlib.suppress(OSError):
+        replace_file(path / "pid.json", encode_json(pid))
+    capped = CappedLog(path / "log", log, int(order["log_max_mb"] * (1 << 20)))
+    cause = _wait(parent, order, leader.pid, capped)
+    ended = {"started": utc(started), "ended": utc(time.time()), "wall_s": round(time.monotonic() - began, 6)}
+    leftovers = _end_leftovers(parent, order, leader.pid)
+    with contextlib.suppress(OSError):
+        capped.finish()
+    return _outcome(leader, cause) | ended | {"leftovers": leftovers}
+
+
+def _never_ran(order: Mapping[str, Any], error: OSError | ValueError, started: float) -> dict[str, Any]:
+    missing = isinstance(error, FileNotFoundError)
+    if isinstance(error, OSError) and error.filename == order["cwd"]:
+        missing, reason = False, f"cwd {order['cwd']}: {error.strerror}"
+    elif missing:
+        reason = f"{order['argv'][0]}: command not found on the job's PATH"
+    else:
+        reason = f"{order['argv'][0]}: {error.strerror if isinstance(error, OSError) else error}"
+    return {
+        "outcome": Outcome.FAILED,
+        "exit": _NOT_FOUND if missing else _NOT_RUNNABLE,
+        "signal": None,
+        "reason": reason,
+        "started": utc(started),
+        "ended": utc(time.time()),
+        "wall_s": 0.0,
+        "cpu_s": 0.0,
+        "max_rss_mb": 0.0,
+        "leftovers": 0,
+    }
+
+
+def _has_ended(leader: int) -> bool:
+    """Whether the leader has ended; it stays a zombie, so that its group cannot be recycled."""
+    return os.waitid(os.P_PID, leader, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _wait(parent: Parent, order: Mapping[str, Any], leader: int, log: CappedLog) -> Outcome | None:
+    """Until the leader has ended; gives back why it was ended by us, or None."""
+    limit = order["timeout_s"]
+    deadline = time.monotonic() + limit if limit is not None else float("inf")
+    cause, ending = None, None
+    while not _has_ended(leader):
+        now = time.monotonic()
+        if ending is None and (parent.told_to_end or now >= deadline):
+            cause = _cause(parent, order)
+            ending = Ending(lambda: _tree(leader, order["mark"]), order["grace_s"])
+        wake_at = min(deadline if ending is None else now + 0.05, log.tend(now))
+        if ending is not None:
+            ending.step(now)
+        parent.wait(wake_at - time.monotonic())
+    return cause
+
+
+def _cause(parent: Parent, order: Mapping[str, Any]) -> Outcome:
+    if not parent.told_to_end:
+        return Outcome.TIMEOUT
+    return Outcome.CANCELLED if (Path(order["path"]) / "cancel").exists() else Outcome.STOPPED
+
+
+def _tree(leader: int, mark: str) -> set[int]:
+    return members(root=os.getpid(), group=leader, mark=mark)
+
+
+def _children() -> set[int] | None:
+    """This process's children, zombies too; None where the system doesn't list them."""
+    try:
+        return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+    except OSError:
+        return None
+
+
+def _end_leftovers(parent: Parent, order: Mapping[str, Any], leader: int) -> int:
+    """End what the leader left alive; how many there were."""
+    if _children() == {leader}:
+        return 0
+    ending = Ending(lambda: _tree(leader, order["mark"]), order["grace_s"])
+    done = ending.step(time.monotonic())
+    count = ending.left
+    while not done:
+        parent.wait(0.02)
+        _reap_orphans(leader)
+        done = ending.step(time.monotonic())
+    _reap_orphans(leader)
+    return count
+
+
+def _reap_orphans(leader: int) -> None:
+    for pid in (_children() or set()) - {leader}:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+
+
+def _outcome(leader: subprocess.Popen[bytes], cause: Outcome | None) -> dict[str, Any]:
+    _, status, used = os.wait4(leader.pid, 0)
+    leader.returncode = os.waitstatus_to_exitcode(status)
+    code, number = (leader.returncode, None) if leader.returncode >= 0 else (None, -leader.returncode)
+    outcome = {0: Outcome.OK, DECLINED_EXIT: Outcome.DECLINED}.get(leader.returncode, Outcome.FAILED)
+    return {
+        "outcome": cause or outcome,
+        "exit": code,
+        "signal": number,
+        "reason": None,
+        "cpu_s": round(used.ru_utime + used.ru_stime, 6),
+        "max_rss_mb": round(used.ru_maxrss / (1 << (20 if sys.platform == "darwin" else 10)), 3),
+    }
+
+
+def _write_exit(path: Path, record: Mapping[str, Any]) -> None:
+    """exit.json by rename, tried again until disk or share is back."""
+    data, pause = encode_json(record), 0.1
+    while True:
+        try:
+            fd = os.open(path / "exit.part", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            try:
+                wrote = os.pwrite(fd, data, 0)
+                os.ftruncate(fd, wrote)
+            finally:
+                os.close(fd)
+            if wrote == len(data):
+                os.rename(path / "exit.part", path / "exit.json")
+                return
+        except OSError:
+            if not path.exists() and path.parent.exists():
+                return
+        time.sleep(pause)
+        pause = min(pause * 2, 5.0)
+
+
+def main(fd: int) -> None:
+    """The lane's parent: `fd` is its end of the socket to the daemon."""
+    boot_id()
+    fcntl.fcntl(fd, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
+    with socket.socket(fileno=fd) as sock:
+        Parent(sock).serve()

@@ -1,0 +1,108 @@
+"""An attempt's log, held within its cap while the job goes on writing to it: the head and the tail are kept.
+
+The job writes straight to the file (O_APPEND). While it grows past the cap, a hole is punched between head and tail; where
+holes cannot be punched, the tail is copied aside and the file cut back to its head, which may lose what is written at that
+moment: hence "about". At the end the file becomes head + "[N bytes cut]" + tail.
+"""
+
+import contextlib
+import ctypes
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+_KEEP_SIZE, _PUNCH_HOLE = 1, 2
+_SOONEST_S, _LATEST_S = 0.005, 1.0
+
+
+class CappedLog:
+    """The log at `path`, at most `cap` bytes of it kept: a quarter as head, half as tail, a quarter to grow in."""
+
+    def __init__(self, path: Path, fd: int, cap: int) -> None:
+        self._path, self._fd = path, fd
+        self._cap, self._head, self._tail = cap, cap // 4, cap // 2
+        self._cut_to = 0
+        self._aside = path.with_name("log.tail")
+        self._dropped = 0
+        self._size, self._at, self._look_at = 0, 0.0, 0.0
+
+    def tend(self, now: float) -> float:
+        """Cut if it is due; gives back when to look again (monotonic seconds), sooner the faster the log grows."""
+        if now < self._look_at:
+            return self._look_at
+        size = os.fstat(self._fd).st_size
+        rate = max(0, size - self._size) / max(now - self._at, 1e-3) if self._at else 0.0
+        if size > self._cap:
+            size = self._cut(size)
+        self._size, self._at = size, now
+        quiet = min(_LATEST_S, max(_SOONEST_S, 2 * (now - self._look_at) if self._look_at else 0.0))
+        due = self._cap / 8 / rate if rate else quiet
+        self._look_at = now + min(max(due, _SOONEST_S), _LATEST_S)
+        return self._look_at
+
+    def _cut(self, size: int) -> int:
+        end = size - self._tail
+        if end <= max(self._head, self._cut_to):
+            return size
+        if not self._dropped and _punch(self._fd, self._head, end - self._head):
+            self._cut_to = end
+            return size
+        return self._set_aside(size)
+
+    def _set_aside(self, size: int) -> int:
+        """Keep the newest half cap of bytes in log.tail and cut the file back to its head."""
+        with open(self._path, "rb") as log:
+            old = self._aside.read_bytes() if self._aside.exists() else b""
+            log.seek(max(self._head, size - self._tail))
+            tail = (old + log.read(self._tail))[-self._tail :]
+            total = len(old) + size - self._head
+        self._aside.write_bytes(tail)
+        os.ftruncate(self._fd, self._head)
+        self._dropped += total - len(tail)
+        return self._head
+
+    def finish(self) -> None:
+        """Leave head + "[N bytes cut]" + tail. Raises OSError; then the log stays as it is, with a hole."""
+        size = os.fstat(self._fd).st_size
+        if not self._dropped and size <= self._cap:
+            return
+        with contextlib.suppress(FileNotFoundError):
+            self._path.with_name("log.whole").unlink()
+        with open(self._path, "rb") as log, open(self._path.with_name("log.whole"), "xb") as whole:
+            if self._dropped:
+                self._assemble(log, whole, size)
+            else:
+                start = max(self._cut_to, size - self._tail)
+                _copy(log, whole, self._head)
+                whole.write(b"\n[%d bytes cut]\n" % (start - self._head))
+                log.seek(start)
+                shutil.copyfileobj(log, whole)
+        os.rename(self._path.with_name("log.whole"), self._path)
+
+    def _assemble(self, log: BinaryIO, whole: BinaryIO, size: int) -> None:
+        new = size - self._head
+        aside = self._aside.read_bytes()
+        keep = aside[-max(0, self._tail - new) :] if new < self._tail else b""
+        start = max(self._head, size - self._tail)
+        cut = self._dropped + len(aside) - len(keep) + start - self._head
+        _copy(log, whole, self._head)
+        whole.write(b"\n[about %d bytes cut]\n" % cut)
+        whole.write(keep)
+        log.seek(start)
+        shutil.copyfileobj(log, whole)
+        self._aside.unlink()
+
+
+def _copy(source: BinaryIO, target: BinaryIO, count: int) -> None:
+    while count > 0 and (piece := source.read(min(count, 1 << 20))):
+        target.write(piece)
+        count -= len(piece)
+
+
+def _punch(fd: int, at: int, count: int) -> bool:
+    if sys.platform != "linux":
+        return False
+    libc = ctypes.CDLL(None, use_errno=True)
+    return bool(libc.fallocate(fd, _KEEP_SIZE | _PUNCH_HOLE, ctypes.c_int64(at), ctypes.c_int64(count)) == 0)

@@ -1,0 +1,59 @@
+"""The public face of the engine. Names are imported when first asked for, so that a job's parent stays small."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fleetd.cores import Cores, allowed_cores
+    from fleetd.errors import (
+        BadData,
+        BadSettings,
+        CannotCreate,
+        FleetError,
+        IOFailed,
+        NoDaemon,
+        NotFound,
+        NotPermitted,
+        TryLater,
+        Usage,
+    )
+    from fleetd.job import NAME, Job, Outcome, decode_json, encode_json, new_id, seconds, utc
+    from fleetd.lease import host_name, only_one
+    from fleetd.ledger import Ledger, Row, accepted
+    from fleetd.settings import Settings, read_settings
+    from fleetd.spool import Running, Spool, find_spool, init_spool
+    from fleetd.toml import Doc, Keys, locate, read_toml
+
+_ROOMS = {
+    "cores": ("Cores", "allowed_cores"),
+    "errors": (
+        "BadData",
+        "BadSettings",
+        "CannotCreate",
+        "FleetError",
+        "IOFailed",
+        "NoDaemon",
+        "NotFound",
+        "NotPermitted",
+        "TryLater",
+        "Usage",
+    ),
+    "job": ("NAME", "Job", "Outcome", "decode_json", "encode_json", "new_id", "seconds", "utc"),
+    "lease": ("host_name", "only_one"),
+    "ledger": ("Ledger", "Row", "accepted"),
+    "settings": ("Settings", "read_settings"),
+    "spool": ("Running", "Spool", "find_spool", "init_spool"),
+    "toml": ("Doc", "Keys", "locate", "read_toml"),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [  # noqa: PLE0604 - the table above is the list
+    *_ROOM_OF,
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOM_OF:
+        message = f"module 'fleetd' has no attribute {name!r}"
+        raise AttributeError(message)
+    return getattr(importlib.import_module(f"fleetd.{_ROOM_OF[name]}"), name)

@@ -1,0 +1,105 @@
+"""fleetd: the daemon of one host, in the foreground."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from fleetd.cores import allowed_cores
+from fleetd.errors import BadSettings, FleetError, TryLater, Usage
+from fleetd.job import NAME
+from fleetd.keeper import Keeper
+from fleetd.lane import Offer
+from fleetd.lease import host_name, only_one
+from fleetd.loop import run
+from fleetd.settings import Settings, read_settings
+from fleetd.spool import Spool, find_spool
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="fleetd",
+        allow_abbrev=False,
+        description="Claim jobs from the spool, run each in its own session, write a row for each. Stays in the foreground.",
+        epilog="SIGTERM lets go of the running jobs (the next daemon adopts them); SIGINT drains, a second one ends them.",
+    )
+    parser.add_argument(
+        "--spool", metavar="DIR", help="the spool (default: FLEET_SPOOL, else the state directory's fleet/spool)"
+    )
+    parser.add_argument(
+        "--host", metavar="NAME", help="this host's name in the spool (default: FLEET_HOST, else the machine's)"
+    )
+    parser.add_argument(
+        "--lanes", metavar="N", type=int, help="jobs at a time (default: fleet.toml, else the cores allowed)"
+    )
+    parser.add_argument("--tags", metavar="A,B", help="what this host has (default: fleet.toml)")
+    parser.add_argument("--once", action="store_true", help="end when nothing is queued for this host and nothing runs")
+    parser.add_argument("--check-config", action="store_true", help="say what is wrong with fleet.toml, and end")
+    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show the traceback of a bug")
+    parser.add_argument("--version", action="version", version=f"fleetd {version('fleetd-spool')}")
+    return parser
+
+
+def _offer(args: argparse.Namespace, settings: Settings, host: str) -> Offer:
+    at = settings.host(host)
+    lanes = args.lanes or at.lanes or allowed_cores().cores
+    tags = tuple(filter(None, args.tags.split(","))) if args.tags is not None else at.tags
+    if lanes < 1 or (bad := [tag for tag in tags if not NAME.fullmatch(tag)]):
+        message = f"--lanes {lanes}: at least 1" if lanes < 1 else f"--tags: {bad[0]!r} is no name"
+        raise Usage(message)
+    return Offer(host=host, lanes=lanes, tags=frozenset(tags))
+
+
+def _say(line: str) -> None:
+    print(f"fleetd: {line}", file=sys.stderr, flush=True)
+
+
+def _serve(args: argparse.Namespace, spool: Spool, settings: Settings, host: str) -> int:
+    log = (lambda _line: None) if args.quiet else _say
+    whose = f"another fleetd serves {host} on this spool; one is enough (fleet hosts shows it)"
+    with only_one(spool.hosts / f"{host}.lock", whose):
+        offer = _offer(args, settings, host)
+        keeper = Keeper(spool, settings, offer, os.environ, log)
+
+        def reload() -> None:
+            try:
+                fresh = read_settings(spool.settings)
+                keeper.settings, keeper.offer = fresh, _offer(args, fresh, host)
+                keeper.ward.grace_s = fresh.grace_s
+                log("settings read again")
+            except FleetError as error:
+                log(f"{error}\nfleetd: the old settings stay")
+
+        log(f"{host}: {offer.lanes} lanes ({allowed_cores().why}), spool {spool.root}")
+        peaceful = run(keeper, os.environ, log, reload, once=args.once)
+        if args.once and keeper.claims is not None and not keeper.draining:
+            raise TryLater(keeper.claims)
+    return 0 if peaceful else 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run fleetd; gives back its exit code."""
+    args = build_parser().parse_args(argv)
+    try:
+        spool = find_spool(args.spool, os.environ)
+        host = host_name({"FLEET_HOST": args.host} if args.host else os.environ)
+        settings = read_settings(spool.settings)
+        if args.check_config:
+            _offer(args, settings, host)
+            if not args.quiet:
+                _say(f"{spool.settings}: no errors")
+            return 0
+        return _serve(args, spool, settings, host)
+    except BadSettings as error:
+        print(f"{error}\nfleetd: not started", file=sys.stderr)
+        return error.exit_code
+    except FleetError as error:
+        print(f"fleetd: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

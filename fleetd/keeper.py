@@ -1,0 +1,289 @@
+"""One pass: stops → reap → breaker → claim → start. The pass that reaps is the pass that recovers; there is no other."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from fleetd import claim, order, reap
+from fleetd.breaker import Breaker, Limits, Streak, fleet_trips, fold_breaker, fold_streak, reason, trips
+from fleetd.crew import Crew
+from fleetd.errors import IOFailed
+from fleetd.files import write_file
+from fleetd.halt import Halt
+from fleetd.history import History
+from fleetd.job import NAME, Job, Outcome, encode_json, seconds, utc
+from fleetd.lane import Fate, Offer, blocked, choose
+from fleetd.lease import boot_id
+from fleetd.ledger import Ledger, Merger, Row
+from fleetd.queue import Queue
+from fleetd.settings import Settings
+from fleetd.spool import Spool, beat, free_mb
+from fleetd.stops import Mode, mode
+from fleetd.ward import Ward
+
+HEARTBEAT_S = 10.0
+SUSPECT_S = 180.0
+_ENDING_S = 0.05
+_HOLD_S = 2.0
+
+
+class Keeper:
+    """The daemon of one host on one spool: all it knows is on disk, so that it may be killed at any moment."""
+
+    def __init__(
+        self, spool: Spool, settings: Settings, offer: Offer, environ: Mapping[str, str], log: Callable[[str], None]
+    ) -> None:
+        self.spool, self.settings, self.offer, self.log = spool, settings, offer, log
+        self.host, self.by = offer.host, f"fleetd@{offer.host}"
+        (spool.running / self.host).mkdir(exist_ok=True)
+        self.crew = Crew(environ)
+        self._ledger = Ledger(spool.ledger_d)
+        self.ward = Ward(spool, self._ledger, self.host, self.crew, settings.grace_s)
+        self.queue = Queue(spool, os.getuid())
+        self._history, self._breaker, self._fleet, self._hosts = History(), Breaker(), Streak(), {self.host}
+        rows = sorted(self._ledger.rows(), key=lambda row: (row.at, row.host, row.seq))
+        self._take_in(rows)
+        self.halt = Halt(row for row in rows if row.host == self.host)
+        home = settings.home in (None, self.host)
+        self._merger = Merger(self._ledger, spool.ledger) if home else None
+        self._counter, self._beaten, self._beat_at = 0, "", float("-inf")
+        self._hold_until = 0.0
+        self.draining = self.ending = False
+        self.claims: str | None = None
+        self.claimed = 0
+        self._said: set[str] = set()
+
+    def _limits(self) -> Limits:
+        return Limits(failures=self.settings.failures, rest_s=self.settings.rest_s)
+
+    def _take_in(self, rows: list[Row]) -> None:
+        for row in rows:
+            self._history.add(row.body)
+            self._hosts.add(row.host)
+            self._fleet = fold_streak(self._fleet, row.body)
+            if row.host == self.host:
+                self._breaker = fold_breaker(self._breaker, row.body, self._limits())
+
+    def run_pass(self) -> float:
+        """Do what is due; gives back in how many seconds to come again at the latest. Raises nothing that time may heal."""
+        now = time.monotonic()
+        try:
+            return self._pass(now)
+        except (OSError, IOFailed) as error:
+            self._once(f"{error}; trying again")
+            self.claims = str(error)
+            self._beat(now, frozenset())
+            return _HOLD_S
+
+    def _pass(self, now: float) -> float:
+        stops = self.spool.stops()
+        if self.halt.see(stops, utc(time.time())):
+            self._beat(now, stops)
+        self._reap(now)
+        self._end_what_must(now, mode(stops))
+        self._tell_stops(stops)
+        self._mind_breakers()
+        self._claim(now, mode(stops))
+        self._beat(now, stops)
+        return self._pause(now)
+
+    def _once(self, line: str) -> None:
+        if line not in self._said:
+            self._said.add(line)
+            self.log(line)
+
+    def _reap(self, now: float) -> None:
+        for answer in self.crew.hear():
+            if not answer["started"]:
+                self._hold(f"not started: {answer['reason']}", now)
+        if ends := self.ward.look(now):
+            reap.finish(self.spool, self._ledger, self.host, ends)
+            for end in ends:
+                self.queue.taken(end.path.name)
+        for line in self.ward.unknown:
+            self._once(f"cannot tell what became of {line}; looking again")
+        self._take_in(self._ledger.poll())
+        if self._merger:
+            self._merger.merge()
+
+    def _hold(self, why: str, now: float) -> None:
+        """Claim nothing for a moment: what just failed would fail again."""
+        self._once(why)
+        self._hold_until, self.claims = now + _HOLD_S, why
+
+    def _end_what_must(self, now: float, asked: Mode) -> None:
+        halting = asked is Mode.HALT or self.halt.halting()
+        self.ward.end_cancelled(now)
+        for attempt in self.ward.running if halting or self.ending else ():
+            if self.ward.end(attempt, Outcome.STOPPED, now) and halting:
+                self.halt.ended(attempt.id)
+        self.halt.left(len(self.ward.running) if halting else 0)
+
+    def _tell_stops(self, stops: frozenset[str]) -> None:
+        if rows := self.halt.rows(stops, self.by):
+            self._append(rows)
+            self.halt.written(rows)
+            for row in rows:
+                self.log(f"{row['event']}: {row['reason']}, {len(row.get('ended', ()))} jobs ended")
+
+    def _append(self, rows: list[dict[str, Any]]) -> None:
+        self._ledger.append(self.host, rows)
+        self._take_in(self._ledger.poll())
+        if self._merger:
+            self._merger.merge()
+
+    def _mind_breakers(self) -> None:
+        asked = self.spool.hosts / f"{self.host}.reset"
+        if asked.exists():
+            self._append([{"event": "note", "note": "reset", "by": self.by, "reason": "the breaker was reset by hand"}])
+            asked.unlink(missing_ok=True)
+        fleet, limits = self._fleet, self._limits()
+        rows: list[dict[str, Any]] = []
+        if trips(self._breaker.streak, limits):
+            until = utc(time.time() + limits.rest_s)
+            why = reason(self._breaker.streak)
+            rows += [{"event": "breaker", "scope": "host", "by": self.by, "until": until, "reason": why}]
+        if fleet_trips(fleet, limits, len(self._hosts)):
+            rows += [{"event": "breaker", "scope": "fleet", "by": self.by, "until": None, "reason": reason(fleet)}]
+            with contextlib.suppress(FileExistsError):
+                write_file(self.spool.root / "STOP_ADDING", f"{self.by}: {reason(fleet)}\n".encode())
+        if rows:
+            self._append(rows)
+            self.log(f"breaker: {rows[0]['reason']}")
+
+    def _claims_nothing(self, now: float, asked: Mode) -> str | None:
+        """Why this host claims nothing at all now, or None."""
+        if asked is Mode.HALT or self.halt.halting():
+            return "STOP_NOW"
+        if self.draining:
+            return "draining: told to end when the running jobs have"
+        if (self.spool.hosts / f"{self.host}.drain").exists():
+            return f"drained; fleet hosts undrain {self.host}"
+        if self._breaker.open and (time.time() < self._breaker.until or self.ward.running):
+            return (
+                f"breaker open until {utc(self._breaker.until)}: {self._breaker.reason}; fleet hosts reset {self.host}"
+            )
+        if (free := free_mb(self.spool)) < self.settings.min_free_mb:
+            return f"{free:.1f} MiB free on {self.spool.root}, min_free_mb is {self.settings.min_free_mb:g}"
+        return self.claims if now < self._hold_until else None
+
+    def _claim(self, now: float, asked: Mode) -> None:
+        self.claims = self._claims_nothing(now, asked)
+        if self.claims is not None:
+            return
+        self.queue.refresh()
+        free = self.offer.lanes - sum(attempt.cores for attempt in self.ward.running)
+        why_not = partial(self._why_not, others=self._others())
+        for job in islice(choose(self._eligible(now), free, why_not), 1 if self._breaker.open else None):
+            self._start(job, now)
+            if now < self._hold_until:
+                break
+        for id_, why in self.queue.refused:
+            self._reject(id_, why)
+        self.queue.refused.clear()
+
+    def _eligible(self, now: float) -> Iterator[Job]:
+        """The waiting jobs that could be this host's, in order; what can never run is refused on the way."""
+        running = {
+            path.name
+            for host in os.listdir(self.spool.running)
+            if NAME.fullmatch(host)
+            for path in (self.spool.running / host).glob("*")
+        }
+        for job in self.queue.jobs(now):
+            dead = [id_ for id_ in job.after if self._history.fate(id_) is Fate.FAILED]
+            if self._history.fate(job.id) is Fate.OK:
+                day = next(self.spool.ended.glob(f"*/{job.id}~*"), None)
+                self.queue.refused.append(
+                    (job.id, f"ended ok on {day.parent.name if day else 'an earlier day'}; use another name")
+                )
+            elif dead:
+                self.queue.refused.append((job.id, f"it comes after {dead[0]}, which has ended without an ok"))
+            elif job.id not in running:
+                yield job
+
+    def _why_not(self, job: Job, others: list[Offer]) -> str | None:
+        return blocked(job, self.offer, others, self._history.fate, time.time(), self.offer.gpus)
+
+    def _others(self) -> list[Offer]:
+        """The other hosts that live, by their heartbeats."""
+        return [
+            Offer(host=host, lanes=int(body["lanes"]), tags=frozenset(body["tags"]), gpus=int(body["gpus"]))
+            for host, body in self.spool.heartbeats().items()
+            if host != self.host and body.get("claims") is None and seconds(body["at"]) > time.time() - SUSPECT_S
+        ]
+
+    def _start(self, job: Job, now: float) -> None:
+        try:
+            attempt = max(job.attempt, self._history.attempt(job.id) + 1)
+            taken = claim.claim(self.spool, self.host, job, attempt)
+            self.queue.taken(job.id)
+            if taken is not None:
+                lane = self.crew.idle()
+                lane.order(taken.path, order.order(self.spool, self.settings, self.host, taken, lane.number))
+                self.claimed += 1
+        except (OSError, IOFailed) as error:
+            self._hold(f"{job.id}: not started: {error}", now)
+
+    def _reject(self, id_: str, why: str) -> None:
+        aside = claim.set_aside(self.spool, f"{id_}.json")
+        self.queue.taken(id_)
+        if aside is not None:
+            claim.say_why(aside, why)
+            self._append([order.rejected_row(id_, why)])
+            self.log(f"rejected {id_}: {why}")
+
+    def _beat(self, now: float, stops: frozenset[str]) -> None:
+        """The heartbeat: at each change, and every ten seconds."""
+        body: dict[str, Any] = {
+            "host": self.host,
+            "boot": boot_id(),
+            "pid": os.getpid(),
+            "lanes": self.offer.lanes,
+            "busy": [attempt.id for attempt in self.ward.running]
+            + [path.rpartition("/")[2] for path in self.crew.starting()],
+            "tags": sorted(self.offer.tags),
+            "cores": self.offer.lanes,
+            "gpus": self.offer.gpus,
+            "breaker": {"open": self._breaker.open, "until": utc(self._breaker.until) if self._breaker.open else None}
+            | {"reason": self._breaker.reason or None},
+            "stops": self.halt.heartbeat(stops),
+            "claims": self.claims,
+        }
+        body["busy"] = list(dict.fromkeys(body["busy"]))
+        said = encode_json(body).decode()
+        if said == self._beaten and now < self._beat_at + HEARTBEAT_S:
+            return
+        self._counter += 1
+        with contextlib.suppress(OSError):
+            beat(self.spool, self.host, body | {"counter": self._counter, "at": utc(time.time())})
+            self._beaten, self._beat_at = said, now
+
+    def _pause(self, now: float) -> float:
+        pause = self.settings.poll_s
+        if self.ward.ending():
+            pause = min(pause, _ENDING_S)
+        if self.ward.unknown or self.queue.half_written() or now < self._hold_until:
+            pause = min(pause, 0.5)
+        return pause
+
+    def idle(self) -> bool:
+        """Whether nothing runs here and nothing waits that this host could ever start by itself."""
+        busy = self.ward.running or self.crew.starting() or self.queue.half_written()
+        return not busy and not self._startable() and not self.queue.refused
+
+    def _startable(self) -> bool:
+        """Whether a waiting job will become this host's without anybody doing anything: only time is in its way."""
+        others = self._others()
+        return any(
+            blocked(job, self.offer, others, self._history.fate, float("inf"), self.offer.gpus) is None
+            for job in self._eligible(time.monotonic())
+        )
+
+    def close(self) -> None:
+        """Let go: the running jobs go on, the next daemon adopts them."""
+        self.crew.close()

@@ -1,0 +1,163 @@
+"""The attempts that run on this host: found by listing running/<host>/, judged, ended when asked for."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleetd import claim, reap
+from fleetd.crew import Crew
+from fleetd.errors import BadData
+from fleetd.files import look, replace_file, scan
+from fleetd.job import Outcome, Result, decode_job, encode_json, utc
+from fleetd.lease import lives
+from fleetd.ledger import Ledger
+from fleetd.reap import End, State, Verdict
+from fleetd.spool import Spool
+from fleetd.tree import Ending, members
+
+_CLAIM_NAME_PARTS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One that runs here: where, the lanes it takes, and its parent's pid (None: nobody is its parent any more)."""
+
+    path: Path
+    cores: int
+    parent: int | None
+    pid: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """The job's id."""
+        return self.path.name
+
+
+class Ward:
+    """What is claimed or runs on one host. `running` is as of the last look; `unknown` says what couldn't be judged."""
+
+    def __init__(self, spool: Spool, ledger: Ledger, host: str, crew: Crew, grace_s: float) -> None:
+        self._spool, self._ledger, self._host, self._crew = spool, ledger, host, crew
+        self.grace_s = grace_s
+        self.running: list[Attempt] = []
+        self.unknown: list[str] = []
+        self._told: set[str] = set()
+        self._endings: dict[str, tuple[Ending, Result]] = {}
+
+    def look(self, now: float) -> list[End]:
+        """List and judge everything; put back what never started. What has ended is given back, to be finished."""
+        self.running, self.unknown, ends = [], [], []
+        ordered = self._crew.starting()
+        for entry in sorted(scan(self._spool.running / self._host), key=lambda entry: entry.name):
+            path = Path(entry.path)
+            try:
+                if "~" in entry.name:
+                    path = self._enter(path)
+                lane = ordered.get(str(path))
+                verdict = Verdict(state=State.RUNNING, pid={"parent": lane.pid}) if lane else reap.judge(path)
+                ends += self._act(path, verdict, now, own=lane is not None)
+            except (OSError, BadData) as error:
+                self.unknown.append(f"{path}: {error}")
+                self.running.append(Attempt(path=path, cores=1, parent=None, pid={}))
+        here = {str(attempt.path) for attempt in self.running}
+        self._told &= here
+        self._endings = {path: ending for path, ending in self._endings.items() if path in here}
+        return ends
+
+    def _enter(self, taken: Path) -> Path:
+        """Go on with a claim that was never made a directory. Raises OSError; BadData when the file was spoilt."""
+        parts = taken.name.removesuffix(".json").split("~")
+        found = look(taken)
+        if len(parts) != _CLAIM_NAME_PARTS or found is None:
+            message = "no claim's name"
+            raise BadData(message)
+        try:
+            job = decode_job(found.data, parts[0])
+        except BadData:
+            os.rename(taken, self._spool.queue / f"{parts[0]}.json")
+            raise
+        with contextlib.suppress(FileNotFoundError):
+            if not (taken.parent / job.id / "job.json").exists():
+                claim.clear(taken.parent / job.id)
+        return claim.enter(taken, job, parts[2]).path
+
+    def _act(self, path: Path, verdict: Verdict, now: float, *, own: bool) -> list[End]:
+        try:
+            match verdict.state:
+                case State.DONE:
+                    return [self._end(path, verdict)]
+                case State.RUNNING:
+                    self._keep(path, verdict, own=own)
+                case State.LOST:
+                    return self._lose(path, verdict, now)
+                case State.UNSTARTED:
+                    claim.unclaim(self._spool, path)
+                case State.EMPTY:
+                    claim.clear(path)
+            return []
+        finally:
+            if verdict.lease is not None:
+                os.close(verdict.lease)
+
+    def _end(self, path: Path, verdict: Verdict) -> End:
+        attempt = reap.read_job(path).attempt
+        row = reap.recorded(self._ledger, path, self._host, attempt)
+        if row is not None:
+            return End(path=path, row=row, following=None, done_before=True)
+        return reap.ended(path, self._host, reap.read_exit(path), verdict.pid, utc(time.time()))
+
+    def _keep(self, path: Path, verdict: Verdict, *, own: bool) -> None:
+        pid = verdict.pid
+        parent = pid["parent"] if own or lives(pid.get("parent"), pid.get("parent_born")) else None
+        self.running.append(Attempt(path=path, cores=reap.read_job(path).cores, parent=parent, pid=pid))
+
+    def _lose(self, path: Path, verdict: Verdict, now: float) -> list[End]:
+        """Nobody saw its end: what still bears its mark is ended first, then exit.json says so."""
+        why = "its parent died before it could say how it ended"
+        if reap.other_boot(path, verdict.pid):
+            why = "the host was restarted while it ran"
+        self._keep(path, verdict, own=False)
+        self._end_orphan(self.running[-1], reap.lost(why), now)
+        return []
+
+    def _end_orphan(self, attempt: Attempt, result: Result, now: float) -> None:
+        """End a tree that has no parent, a step a pass; exit.json is written when none of it is left."""
+        pid = attempt.pid
+        group = pid.get("pgid") if lives(pid.get("pid"), pid.get("born")) else None
+        mark = claim.token_of(attempt.path)
+        default = Ending(lambda: members(root=None, group=group, mark=mark), self.grace_s), result
+        ending, said = self._endings.setdefault(str(attempt.path), default)
+        if ending.step(now):
+            with contextlib.suppress(OSError):
+                replace_file(attempt.path / "exit.json", encode_json(_record(said)))
+
+    def end(self, attempt: Attempt, outcome: Outcome, now: float) -> bool:
+        """See to it that the attempt ends; True the first time. Its parent, told by SIGTERM, does it, or else we do."""
+        first = str(attempt.path) not in self._told
+        self._told.add(str(attempt.path))
+        if attempt.parent is None:
+            reason = "its parent had died; what was left of it was ended"
+            self._end_orphan(attempt, Result(outcome=outcome, reason=reason, ended=utc(time.time())), now)
+        elif first:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(attempt.parent, signal.SIGTERM)
+        return first
+
+    def end_cancelled(self, now: float) -> None:
+        """End the attempts in whose directory somebody has left a file `cancel`."""
+        for attempt in self.running:
+            if (attempt.path / "cancel").exists():
+                self.end(attempt, Outcome.CANCELLED, now)
+
+    def ending(self) -> bool:
+        """Whether a tree without a parent is being ended, so that the next pass is due soon."""
+        return bool(self._endings)
+
+
+def _record(result: Result) -> dict[str, Any]:
+    return {name: getattr(result, name) for name in Result.__dataclass_fields__}

@@ -123,6 +123,8 @@ def _facts(spool: Spool, job: Subject) -> Iterator[tuple[str, str]]:
         yield "in", clean(known.cwd)
     if known and known.env:
         yield "env", clean(" ".join(f"{key}={value}" for key, value in known.env.items()))
+    if known and known.needs:
+        yield "needs", clean(" ".join(known.needs))
     if known and known.after:
         yield "after", clean(" ".join(known.after))
     if body:
@@ -182,7 +184,7 @@ def log(args: argparse.Namespace, talk: Talk) -> int:
         job = _subject(spool, job.id, talk)
     path = _log_path(spool, job)
     if path is None:
-        message = f"{job.id}: has printed nothing: it {_headline(job, talk)}"
+        message = f"{job.id}: has printed nothing ({_headline(job, talk)})"
         raise NotFound(message)
     try:
         file = _open_log(path)

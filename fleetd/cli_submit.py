@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fleetd.cli_state import read_beats
+from fleetd.cli_state import find_job, known_ids, newest, read_beats
 from fleetd.cli_talk import Talk, count
 from fleetd.errors import BadData, NotFound, Usage
 from fleetd.job import Job, decode_json, job_of, new_id, utc
 from fleetd.lease import host_name
+from fleetd.ledger import Ledger
 from fleetd.spool import Spool, find_spool, init_spool, spool_path
 
 
@@ -41,7 +42,7 @@ def submit(args: argparse.Namespace, talk: Talk) -> int:
         raise Usage(message)
     by = f"{_user()}@{host_name(talk.environ)}"
     head = {"created": utc(now), "by": by}
-    jobs = [_job(where, head | value, args.priority, now) for where, value in _values(args)]
+    jobs = [_job(where, head | value, args.priority, now) for where, value in _values(args, spool)]
     for job in jobs:
         id_ = spool.publish(job)
         if talk.json:
@@ -59,7 +60,7 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def _values(args: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
+def _values(args: argparse.Namespace, spool: Spool) -> Iterator[tuple[str, dict[str, Any]]]:
     """Where each job object comes from, and the object as given. Raises Usage and BadData."""
     if args.words:
         message = "the command stands after `--`: fleet submit [options] -- ARGV…"
@@ -68,6 +69,8 @@ def _values(args: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
         message = "what to run? fleet submit [options] -- ARGV…, or fleet submit --from FILE"
         raise Usage(message)
     given = _given(args)
+    if args.after:
+        given["after"] = _ids(spool, args.after)
     if args.source is None:
         yield "this command line", given | {"argv": args.tail}
     else:
@@ -85,10 +88,21 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
         "timeout_s": args.timeout,
         "retries": args.retries,
         "rerun_safe": args.rerun_safe or None,
-        "after": args.after,
         "not_before": args.not_before,
     }
     return {key: value for key, value in keys.items() if value is not None}
+
+
+def _ids(spool: Spool, names: list[str]) -> list[str]:
+    """The ids meant; a name that nobody knows yet is taken as the id of a job to come."""
+    known = known_ids(spool, newest(row for row in Ledger(spool.ledger_d).rows() if row.event == "result"))
+    ids = []
+    for name in names:
+        try:
+            ids.append(find_job(name, known))
+        except NotFound:
+            ids.append(name)
+    return ids
 
 
 def _env(pairs: list[str]) -> dict[str, str]:

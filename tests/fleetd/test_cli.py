@@ -1,0 +1,241 @@
+"""The command line of `fleet` where no daemon runs: options, exit codes, streams."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BIN = Path(sys.executable).parent
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path / "spool"
+
+
+@pytest.fixture
+def fleet(root, tmp_path):
+    """`fleet(*arguments)` runs the real command in an empty directory."""
+
+    def run(*arguments, stdin="", **environ):
+        env = os.environ | {"FLEET_SPOOL": str(root), "FLEET_HOST": "calber"} | environ
+        return subprocess.run(
+            [BIN / "fleet", *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            env=env,
+            cwd=tmp_path,
+            timeout=30,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def spool(fleet, root):
+    assert fleet("init", "-q").stdout.strip() == str(root)
+    return root
+
+
+def objects(done):
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_missing_spool_is_66_with_the_command_that_makes_one(fleet, root):
+    done = fleet("status")
+    assert done.returncode == 66
+    assert f"fleet init --spool {root}" in done.stderr
+    assert done.stdout == ""
+
+
+def test_init_twice_keeps_what_is_there(fleet, spool):
+    (spool / "fleet.toml").write_text("poll_s = 0.5\n")
+    assert fleet("init").returncode == 0
+    assert (spool / "fleet.toml").read_text() == "poll_s = 0.5\n"
+
+
+def test_a_bare_command_is_status(fleet, spool):
+    assert fleet().stdout == fleet("status").stdout == "0 queued, 0 running, 0 done, 0 failed\n"
+
+
+@pytest.mark.parametrize("arguments", [["--json", "status"], ["status", "--json"], ["--json"]])
+def test_common_options_stand_before_and_after_the_command(fleet, spool, arguments):
+    (only,) = objects(fleet(*arguments))
+    assert (only["schema"], only["queued"], only["hosts"]) == ("fleet.status/1", 0, [])
+
+
+def test_spool_option_goes_before_the_environment(fleet, spool, tmp_path):
+    other = tmp_path / "other"
+    assert fleet("init", "--spool", str(other)).returncode == 0
+    assert objects(fleet("--spool", str(other), "--json"))[0]["spool"] == str(other)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--jso"],
+        ["ls", "--verb"],
+        ["statsu"],
+        ["submit"],
+        ["submit", "echo"],
+        ["submit", "--priority", "100", "--", "x"],
+        ["submit", "--env", "A", "--", "x"],
+        ["hosts", "drain"],
+        ["stop"],
+        ["stop", "later"],
+        ["retry"],
+    ],
+)
+def test_wrong_usage_is_2_and_says_nothing_on_stdout(fleet, spool, arguments):
+    done = fleet(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr
+
+
+def test_an_unknown_command_names_the_nearest(fleet, spool):
+    assert "did you mean status?" in fleet("statsu").stderr
+
+
+def test_an_unknown_name_runs_the_program_of_that_name(fleet, spool, tmp_path):
+    program = tmp_path / "fleet-hello"
+    program.write_text('#!/bin/sh\nprintf "%s|" "$@"; exit 7\n')
+    program.chmod(0o755)
+    done = fleet("hello", "a b", "--", "-x", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert (done.returncode, done.stdout) == (7, "a b|--|-x|")
+
+
+def test_a_command_arrives_as_it_was_given(fleet, spool):
+    argv = ["sh", "-c", 'echo "$1"\n`x` $HOME', "--", "", "-n", "a b", "'", "--json"]
+    id_ = fleet("submit", "-q", "--", *argv).stdout.strip()
+    assert json.loads((spool / "queue" / f"{id_}.json").read_text())["argv"] == argv
+
+
+def test_options_of_submit_are_keys_of_the_job(fleet, spool, tmp_path):
+    options = [
+        "--priority",
+        "7",
+        "--kind",
+        "film",
+        "--cwd",
+        "sub",
+        "--env",
+        "A=b=c",
+        "--env",
+        "E=",
+        "--needs",
+        "gpu",
+        "--cores",
+        "2",
+        "--gpus",
+        "1",
+        "--timeout",
+        "1.5",
+        "--retries",
+        "3",
+        "--rerun-safe",
+        "--after",
+        "x",
+        "--not-before",
+        "2026-12-01T08:00:00Z",
+    ]
+    id_ = fleet("submit", "-q", *options, "--", "true").stdout.strip()
+    job = json.loads((spool / "queue" / f"{id_}.json").read_text())
+    assert id_.startswith("07-")
+    assert "-film-" in id_
+    assert (job["cwd"], job["env"]) == (str(tmp_path / "sub"), {"A": "b=c", "E": ""})
+    assert (job["kind"], job["needs"], job["cores"], job["gpus"]) == ("film", ["gpu"], 2, 1)
+    assert (job["timeout_s"], job["retries"], job["rerun_safe"], job["after"]) == (1.5, 3, True, ["x"])
+    assert (job["not_before"], job["by"].split("@")[1]) == ("2026-12-01T08:00:00Z", "calber")
+
+
+def test_a_file_holds_one_object_or_one_a_line(fleet, spool, tmp_path):
+    assert len(fleet("submit", "--from", "-", stdin='{\n "argv":\n ["a"]}\n').stdout.split()) == 1
+    (tmp_path / "jobs").write_text('{"argv": ["a"], "id": "first"}\n\n{"argv": ["b"], "id": "second"}\n')
+    assert fleet("submit", "--from", "jobs").stdout.split() == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{"argv": ["a"]}\n{"argv": []}\n', "standard input:2: argv"),
+        ('{"argv": ["a"]}\nx\n', "standard input:2: not JSON"),
+        ("[1]", "standard input:1: a job is a JSON object"),
+        ("\n\n", "empty"),
+        ('{"id": "../x", "argv": ["a"]}', "'../x'"),
+        ('{"argv": ["a"], "id": "x"}\n{"argv": ["a"], "id": 3}', "standard input:2: id"),
+    ],
+)
+def test_with_one_wrong_job_none_is_queued(fleet, spool, text, place):
+    done = fleet("submit", "--from", "-", stdin=text)
+    assert done.returncode == 65
+    assert place in done.stderr
+    assert list((spool / "queue").iterdir()) == []
+
+
+def test_nothing_is_queued_while_a_stop_stands(fleet, spool):
+    assert fleet("stop", "adding").returncode == 0
+    done = fleet("submit", "--", "true")
+    assert (done.returncode, done.stdout) == (75, "")
+    assert "STOP_ADDING" in fleet().stdout
+    assert fleet("resume").returncode == 0
+    assert fleet("submit", "--", "true").returncode == 0
+
+
+def test_stop_waits_for_nobody_when_no_daemon_runs(fleet, spool):
+    fleet("submit", "--", "true")
+    assert fleet("stop", "adding", "--wait").returncode == 69
+
+
+def test_each_waiting_job_has_its_reason(fleet, spool):
+    fleet("submit", "--", "true")
+    assert [job["why"] for job in objects(fleet("ls", "--json"))] == ["no daemon runs"]
+    (spool / "STOP_NOW").touch()
+    assert [job["why"] for job in objects(fleet("ls", "--json"))] == ["STOP_NOW stands"]
+
+
+def test_control_characters_of_a_job_never_reach_the_terminal(fleet, spool):
+    id_ = fleet("submit", "-q", "--", "\x1b[31mred\x07").stdout.strip()
+    for arguments in (["ls"], ["show", id_], ["status"]):
+        assert "\x1b" not in fleet(*arguments).stdout
+    assert "\\x1b[31mred" in fleet("ls").stdout
+
+
+def test_a_job_is_found_by_the_end_of_its_name(fleet, spool):
+    id_ = fleet("submit", "-q", "--", "true").stdout.strip()
+    assert objects(fleet("show", "--json", id_[-6:]))[0]["job"] == id_
+    fleet("submit", "-q", "--", "true")
+    assert fleet("show", id_[:4]).returncode == 2
+    assert fleet("show", "nothing").returncode == 66
+    assert fleet("log", id_).returncode == 66
+
+
+def test_colour_only_where_it_is_wanted(fleet, spool):
+    (spool / "STOP_NOW").touch()
+    assert "\x1b" not in fleet().stdout
+    assert "\x1b" in fleet("--color", "always").stdout
+    assert "\x1b" in fleet("--color", "always", NO_COLOR="1").stdout
+
+
+def test_a_reader_that_leaves_is_no_error(spool, fleet):
+    for _ in range(3):
+        fleet("submit", "-q", "--", "x" * 60000)
+    env = os.environ | {"FLEET_SPOOL": str(spool)}
+    ls = subprocess.Popen([BIN / "fleet", "ls", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+    ls.stdout.close()
+    assert (ls.wait(30), ls.stderr.read()) == (0, b"")
+    ls.stderr.close()
+
+
+def test_a_spool_that_others_may_write_to_is_77(fleet, spool):
+    (spool / "queue").chmod(0o777)
+    assert fleet("ls").returncode == 77
+
+
+def test_version_before_and_after_the_command(fleet):
+    assert fleet("--version").stdout.startswith("fleet 0.")
+    assert fleet("ls", "--version").returncode == 0

@@ -1,0 +1,178 @@
+"""A census: plays in, scores out. One process for all plays of a job; the contract is on docs/reference/plan.toml.md.
+
+JSON lines in, {"id", "player": {"weights"}, "seed", "seconds"}; JSON lines out in any order, {"id", "score"} or
+{"id", "error"}. What else it prints is ignored and counted. End of input ends it.
+
+A play without an answer is asked again once. When the census ends of itself, that holds for every play it left out;
+when it crashes or falls silent, the first play that was due is to blame, and the others are asked in a new process.
+"""
+
+import contextlib
+import json
+import math
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from fleetd import NotFound, decode_json, encode_json
+
+ASKED_MOST = 2
+LINE_MAX = 1 << 20
+LEAVE_S = 5.0  # for a census that has answered everything to end by itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Play:
+    """One game of one player on one seed."""
+
+    id: int
+    weights: Mapping[str, float]
+    seed: int
+    seconds: float
+
+
+Hear = Callable[[int, float | None, str | None], None]  # play, score, or why there is none
+
+
+@dataclass(slots=True)
+class Count:
+    """What one collection saw besides scores: lines that were no answer, and processes started."""
+
+    noise: int = 0
+    starts: int = 0
+    asked: dict[int, int] = field(default_factory=dict)
+
+
+def collect(
+    command: Sequence[str], plays: Sequence[Play], silence_s: float, hear: Hear, enough: Callable[[], bool]
+) -> Count:
+    """Have every play answered, or say by `hear` why not; stops early once `enough()`. Raises NotFound.
+
+    `silence_s` is how long a census may go without an answer before the play that is due is taken for hung.
+    """
+    due = {play.id: play for play in plays}
+    count = Count()
+
+    def heard(id_: int, score: float | None, why: str | None) -> None:
+        del due[id_]
+        hear(id_, score, why)
+
+    while due and not enough():
+        count.starts += 1
+        ended = _run(command, due, silence_s, heard, count)
+        blamed = list(due) if ended is None else list(due)[:1]
+        for id_ in blamed:
+            count.asked[id_] = count.asked.get(id_, 0) + 1
+            if count.asked[id_] == ASKED_MOST:
+                heard(id_, None, ended or "never answered")
+    return count
+
+
+def _run(command: Sequence[str], due: Mapping[int, Play], silence_s: float, heard: Hear, count: Count) -> str | None:
+    """One process over what is due. None when it ended of itself, else how it ended."""
+    with _process(command) as process:
+        lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        asked = [_ask(play) for play in due.values()]
+        threading.Thread(target=_feed, args=(process.stdin, asked), daemon=True).start()
+        threading.Thread(target=_listen, args=(process.stdout, lines), daemon=True).start()
+        limit = time.monotonic() + silence_s
+        while due:
+            try:
+                line = lines.get(timeout=max(0.0, limit - time.monotonic()))
+            except queue.Empty:
+                return f"no answer for {silence_s:g} s"
+            if line is None:
+                return _how(process)
+            if (answer := _answer(line, due)) is None:
+                count.noise += 1
+                continue
+            heard(*answer)
+            limit = time.monotonic() + silence_s
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(LEAVE_S)
+        return None
+
+
+def _ask(play: Play) -> bytes:
+    ask = {"id": play.id, "player": {"weights": dict(play.weights)}, "seed": play.seed, "seconds": play.seconds}
+    return encode_json(ask) + b"\n"
+
+
+@contextlib.contextmanager
+def _process(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """The census in a process group of its own, which has ended when the block is left."""
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0, bufsize=1 << 16
+        )
+    except OSError as error:
+        raise NotFound(f"the census cannot be started: {command[0]}: {error.strerror}") from error
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _feed(stdin: IO[bytes] | None, asked: Sequence[bytes]) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        if stdin:
+            with stdin:
+                stdin.writelines(asked)
+
+
+def _listen(stdout: IO[bytes] | None, lines: queue.SimpleQueue[bytes | None]) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        if stdout:
+            with stdout:
+                while line := stdout.readline(LINE_MAX):
+                    lines.put(line)
+    lines.put(None)
+
+
+def _how(process: subprocess.Popen[bytes]) -> str | None:
+    """After the end of its output: None for exit 0 or a census that only closed it, else what happened."""
+    try:
+        code = process.wait(LEAVE_S)
+    except subprocess.TimeoutExpired:
+        return None
+    if code < 0:
+        return f"the census died of signal {-code}"
+    return f"the census ended with exit {code}" if code else None
+
+
+def _answer(line: bytes, due: Mapping[int, Play]) -> tuple[int, float | None, str | None] | None:
+    """(play, score, error) of a line that answers a play that is due, or None."""
+    try:
+        value = decode_json(line)
+    except ValueError:
+        value = _not_finite(line)
+    if not isinstance(value, dict):
+        return None
+    id_ = value.get("id")
+    if isinstance(id_, bool) or not isinstance(id_, int) or id_ not in due:
+        return None
+    if "score" in value:
+        return _scored(id_, value["score"])
+    return (id_, None, str(value["error"])[:200]) if "error" in value else None
+
+
+def _scored(id_: int, score: Any) -> tuple[int, float | None, str | None]:
+    if isinstance(score, bool) or not isinstance(score, int | float):
+        return id_, None, f"the score is no number: {str(score)[:40]!r}"
+    return (id_, float(score), None) if math.isfinite(score) else (id_, None, f"the score is {score}")
+
+
+def _not_finite(line: bytes) -> Any:
+    """The line read as Python's JSON, which knows NaN and Infinity: that play failed, and the reason can be said."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,66 @@
+"""fleet-plan adopt: adopt a trial by hand, through the same gate as ever."""
+
+import argparse
+
+from fleetd import FleetError, NotFound
+from planner.cli_fill import open_filler
+from planner.cli_talk import Talk
+from planner.fill import Filler
+from planner.standing import Course, Standing
+from planner.verdict import judge, read_of, summary
+
+
+class Refused(FleetError):
+    """The answer is no."""
+
+    exit_code = 1
+
+
+def adopt(args: argparse.Namespace, talk: Talk) -> int:
+    """Write the verdicts that are due; exit 0 when the trial is adopted after that, else 1 with the reason."""
+    filler = open_filler(args, talk)
+    with filler.alone():
+        course = find_course(filler.look(), args.id)
+        seen, rows = filler.settle()
+        course = seen.courses[course.trial.id]
+    decided = _decided(seen, course)
+    if decided.ruling is None or decided.ruling.event != "adopt":
+        raise Refused(_why_not(seen, decided, filler))
+    if talk.json:
+        talk.emit({"schema": "fleet.adopt/1", "trial": decided.trial.id, "defaults": decided.ruling.body["adopted"]})
+    else:
+        talk.data(decided.ruling.sentence)
+    if not any(row.body.get("trial") == decided.trial.id for row in rows):
+        talk.say("it was adopted before")
+    return 0
+
+
+def find_course(seen: Standing, id_: str) -> Course:
+    """The trial of that id or of the one id that begins so. Raises NotFound."""
+    if id_ in seen.courses:
+        return seen.courses[id_]
+    found = [course for name, course in seen.courses.items() if name.startswith(id_)] if id_ else []
+    if len(found) != 1:
+        many = f"; {len(found)} trials begin so" if found else ""
+        raise NotFound(f"{id_!r}: no such trial{many}; `fleet-plan suggest` lists them")
+    return found[0]
+
+
+def _decided(seen: Standing, course: Course) -> Course:
+    """The trial itself, or the one that read it on held-out seeds because a person asked."""
+    return seen.courses.get(f"{course.trial.id}h", course) if course.heldout is None else course
+
+
+def _why_not(seen: Standing, course: Course, filler: Filler) -> str:
+    trial = course.trial
+    held = read_of(course.heldout)
+    if course.heldout is None and seen.current(course):
+        return (
+            f"{trial.id} ({trial.change}) has no held-out reads; search reads of a chosen maximum are biased upwards\n"
+            f"next: fleet-plan fill --heldout {trial.id} --spool {filler.spool.root}"
+        )
+    if course.ruling:
+        return f"{trial.id}: {course.ruling.sentence}"
+    verdict = judge(course, current=seen.current(course))
+    so_far = f"; so far {summary(held)}" if held else ""
+    return f"{trial.id} ({trial.change}): {verdict.sentence or 'its held-out seeds are not all read yet'}{so_far}"

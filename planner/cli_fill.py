@@ -1,0 +1,175 @@
+"""fleet-plan fill: write the verdicts that are due and queue what comes next; once, or until a budget is spent."""
+
+import argparse
+import os
+import signal
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import NoReturn
+
+from fleetd import FleetError, NotFound, Row, Spool, TryLater, Usage, allowed_cores, find_spool, host_name
+from planner.cli_talk import Talk, count
+from planner.due import Order, asked_again, plays_expected
+from planner.fill import Filler
+from planner.plan import read_plan
+from planner.standing import Standing
+from planner.trial import Block
+
+LOOK_S = 0.5
+LOOK_ANYWAY_S = 30.0
+
+
+class Terminated(FleetError):
+    """SIGTERM: what is queued stays."""
+
+    exit_code = 143
+
+
+def open_filler(args: argparse.Namespace, talk: Talk) -> Filler:
+    """The spool's plan and standing, as every command but init and read needs them."""
+    spool = find_spool(args.spool, talk.environ)
+    return Filler(spool, read_plan(spool.plan), host_name(talk.environ), lambda: datetime.now(UTC))
+
+
+def fill(args: argparse.Namespace, talk: Talk) -> int:
+    """Settle, then queue up to the order; with --watch go on until the budget is spent and judged."""
+    filler = open_filler(args, talk)
+    order = Order(depth=args.depth, count=args.count, plays=args.plays, heldout=args.heldout)
+    if order.depth is None and order.count is None:
+        order = Order(depth=2 * lanes(filler.spool), plays=order.plays, heldout=order.heldout)
+    if args.dry_run and args.watch:
+        raise Usage("--dry-run looks once and writes nothing: leave out --watch")
+    if args.dry_run:
+        return _dry_run(filler, order, talk)
+    signal.signal(signal.SIGTERM, _terminate)
+    if args.watch:
+        return _watch(filler, order, talk)
+    with filler.alone():
+        seen, rows = filler.settle()
+        _said_verdicts(rows, talk)
+        _check_heldout(seen, order, talk)
+        added, stop = _add(filler, seen, order, talk)
+    _said_summary(filler, seen, added, stop, talk)
+    return 0
+
+
+def lanes(spool: Spool) -> int:
+    """The lanes of all hosts that beat, or what this one is allowed when none does."""
+    found = [beat.get("lanes") for beat in spool.heartbeats().values()]
+    return sum(n for n in found if isinstance(n, int)) or allowed_cores().cores
+
+
+def _add(filler: Filler, seen: Standing, order: Order, talk: Talk) -> tuple[int, str | None]:
+    """How many jobs were added, and the stop file that kept the rest out, if any."""
+    added = 0
+    blocks = filler.due(seen, order)
+    if stops := filler.spool.stops():
+        return 0, min(stops)
+    try:
+        for block, id_ in zip(blocks, filler.publish(blocks), strict=False):
+            added += 1
+            _said_job(id_, block, talk)
+    except TryLater:
+        return added, min(filler.spool.stops(), default="a stop file")
+    return added, None
+
+
+def _dry_run(filler: Filler, order: Order, talk: Talk) -> int:
+    seen = filler.look()
+    _check_heldout(seen, order, talk)
+    blocks = filler.due(seen, order)
+    for block in blocks:
+        _said_job(None, block, talk)
+    talk.say(f"would add {count(len(blocks), 'job')} to {len(filler.alive)} that wait or run; nothing was written")
+    return 0
+
+
+def _watch(filler: Filler, order: Order, talk: Talk) -> int:
+    left, said_stop, mark, looked = order.count, False, None, 0.0
+    while True:
+        if (now := _mark(filler.spool)) == mark and time.monotonic() - looked < LOOK_ANYWAY_S:
+            time.sleep(LOOK_S)
+            continue
+        mark, looked = now, time.monotonic()
+        asked = Order(depth=order.depth, count=left, plays=order.plays, heldout=order.heldout)
+        with filler.alone():
+            seen, rows = filler.settle()
+            _said_verdicts(rows, talk)
+            added, stop = _add(filler, seen, asked, talk) if left != 0 else (0, None)
+        left = left if left is None else left - added
+        if stop and not said_stop:
+            talk.say(f"{filler.spool.root / stop} stands: nothing is added until it is gone (fleet resume)")
+        said_stop = stop is not None
+        if not (added or stop or filler.alive):
+            talk.say(_why_done(seen, filler, order))
+            return 0
+
+
+def _mark(spool: Spool) -> tuple[object, ...]:
+    """What changes when there may be something to do."""
+    with os.scandir(spool.ledger_d) as segments:
+        sizes = sorted((entry.name, entry.stat().st_size) for entry in segments if entry.name.endswith(".jsonl"))
+    return (spool.stops(), spool.queue.stat().st_mtime_ns, *sizes)
+
+
+def _why_done(seen: Standing, filler: Filler, order: Order) -> str:
+    played = sum(seen.plays.values())
+    if order.plays is not None and plays_expected(seen, filler.plan) >= order.plays:
+        return f"done: {count(played, 'play')} read and judged, the budget was {order.plays:,}"
+    if order.count is not None:
+        return f"done: {count(order.count, 'job')} added, read and judged"
+    return "nothing left to try: every variable is at its bounds"
+
+
+def _check_heldout(seen: Standing, order: Order, talk: Talk) -> None:
+    """Whether --heldout names a trial that can be read; raises NotFound and Usage."""
+    if order.heldout is None:
+        return
+    course = seen.courses.get(order.heldout)
+    if course is None:
+        raise NotFound(f"--heldout {order.heldout}: no such trial; `fleet-plan suggest` lists them")
+    if not seen.current(course):
+        raise Usage(f"--heldout {order.heldout}: the best that it was read against has been replaced")
+    if course.ruling and not list(asked_again(seen, order.heldout)):
+        talk.say(f"{order.heldout}: its held-out seeds were asked for before, as {order.heldout}h")
+
+
+def _said_job(id_: str | None, block: Block, talk: Talk) -> None:
+    trial, seeds = block.trial, block.seeds
+    if talk.json:
+        talk.emit(
+            {
+                "schema": "fleet.fill/1",
+                "job": id_,
+                "trial": trial.id,
+                "purpose": str(block.purpose),
+                "pass": trial.pass_,
+                "variable": trial.variable,
+                "from": trial.from_,
+                "to": trial.to,
+                "seeds": [seeds.low, seeds.high],
+            }
+        )
+    else:
+        what = "held-out" if block.purpose == "heldout" else f"pass {trial.pass_}"
+        talk.data(f"{id_ or '-'}  {trial.id}  {trial.change}  {count(len(seeds), 'seed')}, {what}")
+
+
+def _said_verdicts(rows: Sequence[Row], talk: Talk) -> None:
+    for row in rows:
+        talk.say(f"{row.event}: {row.body['sentence']}")
+
+
+def _said_summary(filler: Filler, seen: Standing, added: int, stop: str | None, talk: Talk) -> None:
+    if stop:
+        talk.say(f"{filler.spool.root / stop} stands: nothing is added; fleet resume lifts it")
+        return
+    busy = len(filler.alive) + added
+    talk.say(f"added {count(added, 'job')}; {busy} wait or run, {count(sum(seen.plays.values()), 'play')} read so far")
+    if not busy:
+        talk.say("nothing is queued: the budget is spent, or every variable is at its bounds (fleet-plan next)")
+
+
+def _terminate(*_: object) -> NoReturn:
+    raise Terminated("ended by SIGTERM; what is queued stays, and `fleet-plan fill --watch` goes on from here")

@@ -1,0 +1,72 @@
+"""fleet-plan init: plan.toml and space.toml for treadcore, at the real settings."""
+
+import argparse
+import subprocess
+from pathlib import Path
+
+from fleetd import CannotCreate, NotFound, find_spool
+from planner.cli_talk import Talk
+from planner.plan import read_plan
+from planner.reading import program_path
+
+PLAN = """\
+# What the planner varies and how it reads. `fleet-plan next` shows what comes of it.
+name = "treadcore"
+space = "space.toml"                 # the [[variable]] tables, beside this file
+census = ["treadcore", "census"]     # plays in, scores out; {build} stands for the build's directory
+
+[trial]
+seeds = 55                           # of a search: they propose
+seconds = 900                        # of play
+heldout = 400                        # seeds that nobody used before: they decide
+cores = 1                            # what one census may use
+deterministic = true                 # the same play, the same score; false for an engine on a clock
+play_timeout_s = 60                  # without an answer for so long, the play that is due is taken for hung
+needs = []                           # tags that a host must have
+
+[net]
+share = 0                            # rounds of nets come in a later version
+
+[policy]
+name = "rotate"                      # each variable up and down by its step, in turn
+"""
+
+
+def init(args: argparse.Namespace, talk: Talk) -> int:
+    """Write both files; raises CannotCreate when either is there."""
+    spool = find_spool(args.spool, talk.environ)
+    plan, space = spool.plan, spool.root / "space.toml"
+    if there := [path for path in (plan, space) if path.exists() or path.is_symlink()]:
+        raise CannotCreate(f"{there[0]}: is there already; init never overwrites, move it away first")
+    _write(space, _weights(talk))
+    _write(plan, PLAN)
+    read = read_plan(plan)
+    if talk.json:
+        talk.emit({"schema": "fleet.plan-init/1", "plan": str(plan), "space": str(space)})
+        return 0
+    talk.data(str(plan))
+    talk.data(str(space))
+    talk.say(
+        f"{len(read.space.weights())} variables, {read.seeds} seeds of {read.seconds:g} s, {read.heldout} held out"
+    )
+    talk.say("next: fleet-plan fill queues trials, fleetd runs them, fleet up does it all")
+    return 0
+
+
+def _weights(talk: Talk) -> str:
+    """What `treadcore weights` prints: a space.toml."""
+    program = program_path("treadcore", talk.environ)
+    if program is None:
+        raise NotFound("treadcore is not on the PATH; it prints the variables")
+    told = subprocess.run([program, "weights"], capture_output=True, text=True, check=False)
+    if told.returncode:
+        raise CannotCreate(f"`treadcore weights` ended with exit {told.returncode}: {told.stderr.strip()}")
+    return told.stdout
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        with path.open("x") as file:
+            file.write(text)
+    except OSError as error:
+        raise CannotCreate(f"{path}: {error.strerror}") from error

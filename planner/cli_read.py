@@ -1,0 +1,72 @@
+"""fleet-plan read: what a trial job runs. All it needs is in the job's environment; it writes the job's result."""
+
+import argparse
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from fleetd import BadData, FleetError, Ledger, Usage, find_spool, host_name
+from planner.cli_talk import Talk, count
+from planner.fill import payload_at
+from planner.reading import Sheet, census_command, known_reads, play, replaced_by, result_writer
+from planner.trial import decode_block
+
+TAIL_BYTES = 4 << 20
+OTHERS_BYTES = 256 << 10
+
+
+class NothingScored(FleetError):
+    """The census answers no play: this host's fault or the plan's."""
+
+    exit_code = 1
+
+
+class Stopped(FleetError):
+    """The job was told to end; what came is in its result."""
+
+    exit_code = 143
+
+
+def read(args: argparse.Namespace, talk: Talk) -> int:
+    """Read both players on the job's seeds. Exit 0 with a result, 1 when nothing could be scored."""
+    signal.signal(signal.SIGTERM, _stop)
+    job, result = (_needed(talk.environ, name) for name in ("FLEET_JOB", "FLEET_RESULT"))
+    payload = payload_at(Path(job))
+    if payload is None:
+        raise BadData(f"{job}: no job with a payload can be read there")
+    block = decode_block(payload)
+    write = result_writer(Path(result))
+    host, build = host_name(talk.environ), talk.environ.get("FLEET_BUILD")
+    ledger = Ledger(find_spool(args.spool, talk.environ).ledger_d)
+    rows = ledger.tail(host, TAIL_BYTES)
+    others = [row for other in ledger.hosts() if other != host for row in ledger.tail(other, OTHERS_BYTES)]
+    if adopted := replaced_by([*rows, *others], block):
+        talk.say(f"{block.trial.change}: its best was replaced by {adopted}; nothing to read")
+        write({"reads": [], "plays": 0, "replaced": adopted})
+        return 0
+    sheet = Sheet(block, known_reads(rows, block, build, talk.environ.get("FLEET_JOB_ID", "")), build)
+    talk.say(f"{block.trial.change}: {count(len(block.seeds), 'seed')} ({block.purpose}), {sheet.reused} reads known")
+    play(sheet, block.play_timeout_s, census_command(block, talk.environ), write)
+    return _said(sheet, talk)
+
+
+def _said(sheet: Sheet, talk: Talk) -> int:
+    if not sheet.scored():
+        raise NothingScored(f"no play was scored: {sheet.errors()}")
+    void = ", over 5 %: void" if sheet.void() else ""
+    failed = f"; {len(sheet.failed)} pairs failed{void} ({sheet.errors()})" if sheet.failed else ""
+    talk.say(f"{count(sheet.played, 'play')} played{failed}")
+    return 0
+
+
+def _needed(environ: Mapping[str, str], name: str) -> str:
+    if not environ.get(name):
+        raise Usage(
+            f"{name} is not set: `fleet-plan read` is what a trial job runs; `fleet-plan fill` queues such jobs"
+        )
+    return environ[name]
+
+
+def _stop(*_: object) -> NoReturn:
+    raise Stopped("ended by SIGTERM; the scores that came are in the result")

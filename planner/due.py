@@ -1,0 +1,149 @@
+"""What is due next: the standing and an order → the blocks to queue, held-out seeds before new trials. Pure.
+
+Fresh search seeds belong to a pass and to the best it reads against: all trials of one pass against one best share
+them, and an adoption brings new ones. Each held-out has seeds of its own that nobody used before.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from planner.plan import Plan
+from planner.policy import POLICIES, Move
+from planner.seeds import Draw, Purpose, Span, fresh
+from planner.standing import Standing
+from planner.trial import Block, Trial, trial_id
+from planner.verdict import Call, judge
+
+BLOCK_SEEDS = 100  # of one job: lanes share a held-out, and a result stays well under 64 KiB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """How much to queue: jobs that may wait and run together, jobs to add, plays in all; None: no limit."""
+
+    depth: int | None = None
+    count: int | None = None
+    plays: int | None = None
+    heldout: str | None = None  # a trial whose held-out seeds a person asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lot:
+    """Blocks of one stage that belong together; what was begun is finished even past the budget."""
+
+    blocks: list[Block]
+    begun: bool
+    plays: int = 0
+
+
+def blocks_due(standing: Standing, plan: Plan, order: Order, busy: int) -> list[Block]:
+    """The jobs to add to the `busy` ones that wait or run already."""
+    depth = None if order.depth is None else order.depth - busy
+    room = max(0, min((limit for limit in (depth, order.count) if limit is not None), default=0))
+    expected = plays_expected(standing, plan)
+    blocks: list[Block] = []
+    for lot in _lots(standing, plan, order, room):
+        if order.plays is not None and expected >= order.plays and not lot.begun:
+            continue
+        if len(blocks) >= room:
+            break
+        blocks += lot.blocks[: room - len(blocks)]
+        expected += lot.plays
+    return blocks
+
+
+def plays_expected(standing: Standing, plan: Plan) -> int:
+    """Plays read, and those that the queue and the stages begun will take."""
+    read = {course.search.span for course in standing.courses.values() if course.search and course.search.reads}
+    total = sum(standing.plays.values())
+    for course in standing.courses.values():
+        for stage, purpose in ((course.search, Purpose.SEARCH), (course.heldout, Purpose.HELDOUT)):
+            seeds = sum(map(len, [*stage.alive.values(), *stage.gaps(BLOCK_SEEDS)])) if stage else 0
+            if stage and seeds and not course.ruling:
+                total += _plays(plan, purpose, seeds, first=stage.span not in read)
+                read.add(stage.span)
+    return total
+
+
+def _plays(plan: Plan, purpose: Purpose, seeds: int, *, first: bool) -> int:
+    """Both players' plays, less the best's on search seeds that were read before."""
+    shared = plan.deterministic and purpose is Purpose.SEARCH and not first
+    return seeds * (1 if shared else 2)
+
+
+def _lots(standing: Standing, plan: Plan, order: Order, room: int) -> Iterator[_Lot]:
+    """Gaps of what was begun, then held-out seeds, then the policy's trials; seeds are drawn one after another."""
+    open_ = [course for course in standing.courses.values() if not course.ruling and standing.current(course)]
+    for course in open_:
+        for stage, purpose in ((course.heldout, Purpose.HELDOUT), (course.search, Purpose.SEARCH)):
+            if stage and (gaps := stage.gaps(BLOCK_SEEDS)):
+                yield _Lot(
+                    blocks=[_block(standing, plan, course.trial, purpose, g, stage.span) for g in gaps], begun=True
+                )
+    draws = list(standing.draws)
+    past = [course.trial for course in open_ if judge(course, current=True).call is Call.MORE]
+    for trial in [*past, *asked_again(standing, order.heldout)]:
+        span = fresh(Purpose.HELDOUT, plan.heldout, draws)
+        draws.append(Draw(span, Purpose.HELDOUT, trial.id))
+        yield _lot(standing, plan, trial, Purpose.HELDOUT, span, first=True)
+    yield from _searches(standing, plan, draws, room)
+
+
+def _searches(standing: Standing, plan: Plan, draws: list[Draw], room: int) -> Iterator[_Lot]:
+    spans = _search_spans(standing, plan)
+    for move in POLICIES[plan.policy](standing, plan.space, room):
+        if first := move.pass_ not in spans:
+            spans[move.pass_] = fresh(Purpose.SEARCH, plan.seeds, draws)
+            draws.append(Draw(spans[move.pass_], Purpose.SEARCH, f"pass {move.pass_}"))
+        span = spans[move.pass_]
+        yield _lot(standing, plan, _trial(standing, plan, move, span), Purpose.SEARCH, span, first=first)
+
+
+def _search_spans(standing: Standing, plan: Plan) -> dict[int, Span]:
+    """Pass → the seeds that its trials against the present best share."""
+    spans: dict[int, Span] = {}
+    for course in standing.courses.values():
+        fits = standing.current(course) and course.trial.seconds == plan.seconds
+        if fits and course.search and len(course.search.span) == plan.seeds:
+            spans[course.trial.pass_] = max(course.search.span, spans.get(course.trial.pass_, course.search.span))
+    return spans
+
+
+def asked_again(standing: Standing, id_: str | None) -> Iterable[Trial]:
+    """The trial that reads on held-out seeds a candidate which has its verdict, because a person asked; once."""
+    course = standing.courses.get(id_ or "")
+    again = f"{id_}h"
+    if course and course.ruling and standing.current(course) and again not in standing.courses:
+        yield replace(course.trial, id=again, of=course.trial.id)
+
+
+def _trial(standing: Standing, plan: Plan, move: Move, span: Span) -> Trial:
+    return Trial(
+        id=trial_id(standing.best.defaults, {move.variable: move.to}, plan.seconds, span),
+        variable=move.variable,
+        from_=move.from_,
+        to=move.to,
+        defaults=standing.best.defaults,
+        pass_=move.pass_,
+        seconds=plan.seconds,
+    )
+
+
+def _lot(standing: Standing, plan: Plan, trial: Trial, purpose: Purpose, span: Span, *, first: bool) -> _Lot:
+    blocks = [_block(standing, plan, trial, purpose, seeds, span) for seeds in span.blocks(BLOCK_SEEDS)]
+    return _Lot(blocks=blocks, begun=False, plays=_plays(plan, purpose, len(span), first=first))
+
+
+def _block(standing: Standing, plan: Plan, trial: Trial, purpose: Purpose, seeds: Span, span: Span) -> Block:
+    return Block(
+        trial=trial,
+        name=plan.name,
+        census=plan.census,
+        purpose=purpose,
+        seeds=seeds,
+        span=span,
+        best=standing.best.weights,
+        candidate={trial.variable: trial.to},
+        play_timeout_s=plan.play_timeout_s,
+        deterministic=plan.deterministic,
+    )

@@ -1,0 +1,189 @@
+"""fill: standing + queue → verdict rows and jobs, one `fleet-plan` at a time in a spool.
+
+Everything that a decision rests on is looked at under the lock hosts/.fill.lock: the queue first, then what runs, the
+queue again, and the ledger last, so that a job on its way is seen at least once. Verdicts are written under the same
+lock, each names its trial, and a trial that has one never gets another: running fill twice changes nothing.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from fleetd import BadData, Job, Ledger, Row, Spool, decode_json, new_id, only_one, utc
+from planner.due import Order, blocks_due
+from planner.plan import Plan
+from planner.seeds import Purpose, overlap
+from planner.standing import Course, Facts, Standing, standing
+from planner.stats import Paired
+from planner.trial import PLAN, Block, decode_block, encode_block, player_hash
+from planner.verdict import Call, Verdict, judge, read_of
+
+PRIORITY: Mapping[Purpose, int] = {Purpose.HELDOUT: 40, Purpose.SEARCH: 50}
+KIND: Mapping[Purpose, str] = {Purpose.HELDOUT: "heldout", Purpose.SEARCH: "trial"}
+MARKS = tuple(f"-{kind}-" for kind in KIND.values())
+LOCK_S = 30.0
+RETRIES = 1
+
+
+class Filler:
+    """One process's view of a spool and its plan: what it has read of the ledger, and the jobs it knows by id."""
+
+    def __init__(self, spool: Spool, plan: Plan, host: str, now: Callable[[], datetime]) -> None:
+        self.spool = spool
+        self.plan = plan
+        self.host = host
+        self.by = f"fleet-plan@{host}"
+        self._now = now
+        self._ledger = Ledger(spool.ledger_d)
+        self._facts = Facts(plan.name)
+        self._blocks: dict[str, Block | None] = {}
+        self.alive: set[str] = set()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the one lock of all who write verdicts or fill the queue; raises TryLater after half a minute."""
+        path = self.spool.hosts / ".fill.lock"
+        with only_one(path, "another fleet-plan is at work; try again in a moment", timeout_s=LOCK_S):
+            yield
+
+    def look(self) -> Standing:
+        """The standing as it is now. Raises BadData when held-out seeds meet any others."""
+        blocks = self._under_way()
+        self._facts.add(self._ledger.poll())
+        seen = standing(self._facts, self.plan.space, blocks)
+        if wrong := overlap(seen.draws):
+            raise BadData(f"{self.spool.ledger_d}: {wrong}; nothing is added until a void row names the rows")
+        self.alive = {job for course in seen.courses.values() for stage in course.stages for job in stage.alive}
+        return seen
+
+    def settle(self) -> tuple[Standing, list[Row]]:
+        """Write the verdicts that are due and give the standing after them; the caller holds the lock.
+
+        At most one adoption counts against one best: the strongest goes first, and the others find theirs replaced.
+        """
+        rows: list[Row] = []
+        while True:
+            seen = self.look()
+            ruled = [(c, judge(c, current=seen.current(c))) for c in seen.courses.values() if not c.ruling]
+            adopt = sorted((r for r in ruled if r[1].call is Call.ADOPT), key=lambda r: -_strength(r[1].read))
+            due = adopt[:1] + [r for r in ruled if r[1].call is Call.KEEP]
+            if not due:
+                return seen, rows
+            bodies = [verdict_row(self.plan, seen, course, verdict, self.by) for course, verdict in due]
+            rows += self._ledger.append(self.host, bodies)
+
+    def publish(self, blocks: Sequence[Block]) -> Iterator[str]:
+        """Queue one job for each block, in turn; raises TryLater when a stop file stands."""
+        for block in blocks:
+            yield self.spool.publish(job_of(block, self.plan, self.by, self._now()))
+
+    def due(self, seen: Standing, order: Order) -> list[Block]:
+        """The blocks that the order has room for."""
+        return blocks_due(seen, self.plan, order, len(self.alive))
+
+    def _under_way(self) -> dict[str, Block]:
+        """This plan's jobs that wait or run, by id."""
+        waiting = self._waiting()
+        moving = {**self._claimed(), **{a.id: a.job.payload for a in self.spool.attempts() if a.job and _ours(a.id)}}
+        waiting |= self._waiting()
+        for id_ in (waiting | moving.keys()) - self._blocks.keys():
+            if (payload := moving.get(id_) or self._payload(id_)) is not None:
+                self._blocks[id_] = block_of(payload, self.plan.name)
+        return {id_: block for id_ in waiting | moving.keys() if (block := self._blocks.get(id_))}
+
+    def _waiting(self) -> set[str]:
+        return {id_ for id_ in self.spool.waiting() if _ours(id_)}
+
+    def _payload(self, id_: str) -> Mapping[str, Any] | None:
+        job = self.spool.read_waiting(id_)
+        return job.payload if job else None
+
+    def _claimed(self) -> dict[str, Mapping[str, Any]]:
+        """Payloads of jobs between queue/ and their directory in running/: files <id>~<attempt>~<token>.json."""
+        found = {path.name.partition("~")[0]: path for path in self.spool.running.glob("*/*~*~*.json")}
+        return {id_: payload for id_, path in found.items() if _ours(id_) and (payload := payload_at(path)) is not None}
+
+
+def _ours(id_: str) -> bool:
+    return any(mark in id_ for mark in MARKS)
+
+
+def payload_at(path: Path) -> Mapping[str, Any] | None:
+    """The payload of the job file at `path`, or None when there is none to read."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            value = decode_json(file.read())
+    except (OSError, ValueError):
+        return None
+    payload = value.get("payload") if isinstance(value, dict) else None
+    return payload if isinstance(payload, dict) else None
+
+
+def block_of(payload: Mapping[str, Any], name: str) -> Block | None:
+    """The block that a payload carries, or None when it is no trial of the plan called `name`."""
+    if payload.get("plan") != PLAN or payload.get("name") != name:
+        return None
+    try:
+        return decode_block(payload)
+    except BadData:
+        return None
+
+
+def job_of(block: Block, plan: Plan, by: str, now: datetime) -> Job:
+    """The job that reads the block."""
+    return Job(
+        id=new_id(KIND[block.purpose], PRIORITY[block.purpose], now),
+        kind=KIND[block.purpose],
+        argv=("fleet-plan", "read"),
+        needs=plan.needs,
+        cores=plan.cores,
+        retries=RETRIES,
+        rerun_safe=True,
+        payload=encode_block(block),
+        created=utc(now),
+        by=by,
+    )
+
+
+def verdict_row(plan: Plan, seen: Standing, course: Course, verdict: Verdict, by: str) -> dict[str, Any]:
+    """The body of an `adopt` or `keep` row."""
+    trial = course.trial
+    candidate = {trial.variable: trial.to}
+    body = {
+        "event": "adopt" if verdict.call is Call.ADOPT else "keep",
+        "by": by,
+        "reason": verdict.reason,
+        "sentence": verdict.sentence,
+        "plan": plan.name,
+        "trial": trial.id,
+        "jobs": [job for stage in course.stages for job in stage.jobs],
+        "variable": trial.variable,
+        "from": trial.from_,
+        "to": trial.to,
+        "pass": trial.pass_,
+        "candidate": candidate,
+        "defaults": trial.defaults,
+        "stage": str(verdict.purpose),
+        "search": numbers(read_of(course.search)),
+        "heldout": numbers(read_of(course.heldout)),
+    }
+    if verdict.call is Call.ADOPT:
+        body["adopted"] = player_hash({**seen.best.weights, **candidate})
+    return body | (numbers(verdict.read) or {"effect": None, "se": None, "n": 0, "interval": None})
+
+
+def numbers(read: Paired | None) -> dict[str, Any] | None:
+    """A read for a row: effect, se, n, interval (95 %, Student's t; null under two seeds)."""
+    if read is None:
+        return None
+    interval = None if read.low is None else [read.low, read.high]
+    return {"effect": read.mean, "se": read.se, "n": read.n, "interval": interval}
+
+
+def _strength(read: Paired | None) -> float:
+    if read is None:
+        return 0.0
+    return read.mean / read.se if read.se else float("inf")

@@ -1,0 +1,146 @@
+"""plan.toml: what is played, on how many seeds, by which policy. Every error comes at once, as file:line:column."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleetd import BadSettings, Doc, IOFailed, NotFound, read_toml
+from planner.space import Space, complaints, read_space
+
+POLICIES = ("rotate",)
+LATER = ("screen", "race", "spsa")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """plan.toml as read, with the space it names. Times in seconds."""
+
+    name: str
+    census: tuple[str, ...]
+    space: Space
+    seeds: int = 55
+    seconds: float = 900
+    heldout: int = 400
+    cores: int = 1
+    deterministic: bool = True
+    play_timeout_s: float = 60.0
+    needs: tuple[str, ...] = ()
+    policy: str = "rotate"
+
+
+_Rule = tuple[Callable[[Any], bool], str]
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and "\0" not in value
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, str) and "\0" not in v for v in value)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000
+
+
+_COMMAND: _Rule = (lambda v: _texts(v) and len(v) > 0 and v[0] != "", "a list of strings, the command first")
+_COUNT: _Rule = (_count, "a whole number from 1")
+_ABOVE: _Rule = (lambda v: _number(v) and v > 0, "a number above 0")
+_TAGS: _Rule = (_texts, "a list of tags")
+_SHARE: _Rule = (lambda v: _number(v) and 0 <= v <= 1, "a number from 0 to 1")
+_TABLE: _Rule = (lambda v: isinstance(v, dict), "a table")
+
+TOP: Mapping[str, _Rule] = {
+    "name": (_text, "a name"),
+    "space": (_text, "the path of the file with the [[variable]] tables"),
+    "census": _COMMAND,
+    "trial": _TABLE,
+    "net": _TABLE,
+    "policy": _TABLE,
+}
+TRIAL: Mapping[str, _Rule] = {
+    "seeds": _COUNT,
+    "seconds": _ABOVE,
+    "heldout": _COUNT,
+    "cores": _COUNT,
+    "deterministic": (lambda v: isinstance(v, bool), "true or false"),
+    "play_timeout_s": _ABOVE,
+    "needs": _TAGS,
+}
+NET: Mapping[str, _Rule] = {
+    "share": _SHARE,
+    "first": _COMMAND,
+    "train": _COMMAND,
+    "judge_seeds": _COUNT,
+    "train_needs": _TAGS,
+    "judge_needs": _TAGS,
+}
+POLICY: Mapping[str, _Rule] = {"name": (_text, "a policy's name")}
+TABLES = {"trial": TRIAL, "net": NET, "policy": POLICY}
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan at `path` and its space; raises BadSettings with every error in both files, NotFound."""
+    try:
+        doc = read_toml(path)
+    except NotFound as error:
+        raise NotFound(f"{path}: no such file; `fleet-plan init` writes one for treadcore") from error
+    wrong = list(_errors(doc))
+    space_path = path.parent / str(doc.table.get("space", "space.toml"))
+    wrong += _space_errors(doc, space_path)
+    if wrong:
+        raise BadSettings("\n".join([*wrong, f"{len(wrong)} error{'s' if len(wrong) > 1 else ''}, nothing was done"]))
+    table = doc.table
+    trial = dict(table.get("trial", {}))
+    trial["needs"] = tuple(trial.get("needs", ()))
+    policy = table.get("policy", {}).get("name", "rotate")
+    space = read_space(space_path)
+    return Plan(name=table["name"], census=tuple(table["census"]), space=space, policy=policy, **trial)
+
+
+def _space_errors(doc: Doc, path: Path) -> list[str]:
+    try:
+        return list(complaints(read_toml(path)))
+    except (NotFound, IOFailed):
+        return [doc.complaint(("space",), f"{path}: cannot be read; it holds the [[variable]] tables")]
+    except BadSettings as error:
+        return [str(error)]
+
+
+def _errors(doc: Doc) -> Iterator[str]:
+    for key in ("name", "census"):
+        if key not in doc.table:
+            yield doc.complaint((key,), "is missing")
+    if "variable" in doc.table:
+        yield doc.complaint(("variable",), "the [[variable]] tables stand in the file that `space` names")
+    yield from _check(doc, (), {k: v for k, v in doc.table.items() if k != "variable"}, TOP)
+    for key, rules in TABLES.items():
+        table = doc.table.get(key, {})
+        if isinstance(table, dict):
+            yield from _check(doc, (key,), table, rules)
+            yield from _not_yet(doc, key, table)
+
+
+def _check(doc: Doc, keys: tuple[str, ...], table: Mapping[str, Any], rules: Mapping[str, _Rule]) -> Iterator[str]:
+    for key, value in table.items():
+        if key not in rules:
+            yield doc.unknown((*keys, key), rules)
+        elif not rules[key][0](value):
+            yield doc.complaint((*keys, key), f"expected {rules[key][1]}, got {value!r}")
+
+
+def _not_yet(doc: Doc, key: str, table: Mapping[str, Any]) -> Iterator[str]:
+    """What the contract has and this version has not: said, never ignored."""
+    share, name = table.get("share", 0), table.get("name", "rotate")
+    if key == "net" and _number(share) and 0 < share <= 1:
+        yield doc.complaint(("net", "share"), "rounds of nets come in a later version; until then share is 0")
+    if key == "policy" and name in LATER:
+        yield doc.complaint(("policy", "name"), f'"{name}" comes in a later version; this one has "rotate"')
+    elif key == "policy" and _text(name) and name not in POLICIES:
+        yield doc.complaint(("policy", "name"), f'no policy is called "{name}"; this version has "rotate"')

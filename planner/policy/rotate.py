@@ -1,0 +1,48 @@
+"""rotate: each variable up and down by its step, in the order of the space, pass after pass.
+
+A trial that was overtaken by an adoption gets its turn again in the same pass, against the new best. A variable at its
+bound has no trial in that direction.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from planner.space import Space, Variable
+from planner.standing import Standing
+
+DIRECTIONS = (1, -1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One variable's change, and the pass it belongs to."""
+
+    variable: str
+    from_: float
+    to: float
+    pass_: int
+
+
+def rotate(standing: Standing, space: Space, room: int) -> list[Move]:
+    """The next `room` trials; fewer only when no variable can move at all."""
+    possible = [(v.name, value, to) for v, value, to in moves(standing, space) if to is not None]
+    tried = {
+        (course.trial.variable, course.trial.direction)
+        for course in standing.courses.values()
+        if course.trial.pass_ == standing.pass_ and course.trial.of is None and not standing.expired(course)
+    }
+    turn = [(name, value, to) for name, value, to in possible if (name, 1 if to > value else -1) not in tried]
+    found: list[Move] = []
+    pass_ = standing.pass_
+    while len(found) < room and possible:
+        found += [Move(variable=name, from_=value, to=to, pass_=pass_) for name, value, to in turn]
+        turn, pass_ = possible, pass_ + 1
+    return found[:room]
+
+
+def moves(standing: Standing, space: Space) -> Iterator[tuple[Variable, float, float | None]]:
+    """(variable, value, where to) for up and down of every weight, in order; nowhere to at a bound."""
+    for variable in space.weights():
+        value = standing.best.weights[variable.name]
+        for direction in DIRECTIONS:
+            yield variable, value, variable.moved(value, direction)

@@ -1,0 +1,169 @@
+"""What a trial job does: reads both players on its seeds, writes what came as it comes, and ends with a full result.
+
+With a deterministic plan, a score that stands in this host's ledger already is not played again: so in one pass, whose
+trials share their seeds, the best is read once on each host.
+"""
+
+import os
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fleetd import BadSettings, Row, encode_json
+from planner.census import Play, collect
+from planner.trial import PLAN, Block, decode_reads, is_void, player_hash
+
+WRITE_EVERY_S = 0.5
+PLAYERS = ("candidate", "best")
+
+Known = Mapping[tuple[str, int], float]  # (player's hash, seed) → score
+
+
+def known_reads(rows: Iterable[Row], block: Block, build: str | None, job: str) -> dict[tuple[str, int], float]:
+    """The scores in these rows of one host that hold for this block: same plan, seconds and build.
+
+    Of an engine on a clock only this very job's earlier attempts count: what a stop left is not played again.
+    """
+    known: dict[tuple[str, int], float] = {}
+    for row in rows:
+        result, payload = row.body.get("result"), row.body.get("payload")
+        if not isinstance(result, dict) or not isinstance(payload, dict) or payload.get("plan") != PLAN:
+            continue
+        same = (payload.get("name"), payload.get("seconds"), payload.get("census"), result.get("build"))
+        if same != (block.name, block.trial.seconds, list(block.census), build):
+            continue
+        if block.deterministic or row.body.get("job") == job:
+            known |= _scores(result)
+    return known
+
+
+def _scores(result: Mapping[str, Any]) -> dict[tuple[str, int], float]:
+    hashes = [str(result.get("players", {}).get(player)) for player in PLAYERS]
+    reads = decode_reads(result).scores
+    return {
+        (hashes[side], seed): score
+        for seed, pair in reads.items()
+        for side, score in enumerate(pair)
+        if score is not None
+    }
+
+
+def replaced_by(rows: Iterable[Row], block: Block) -> str | None:
+    """The trial that was adopted in place of the best this block reads against, as far as these rows tell."""
+    adopted = (row.body for row in rows if row.event == "adopt" and row.body.get("plan") == block.name)
+    return next((str(body.get("trial")) for body in adopted if body.get("defaults") == block.trial.defaults), None)
+
+
+def census_command(block: Block, environ: Mapping[str, str]) -> list[str]:
+    """The argv with {build} filled in and its program found: on the PATH, or beside this Python. Raises BadSettings."""
+    build = environ.get("FLEET_BUILD", "")
+    if not build and any("{build}" in word for word in block.census):
+        raise BadSettings(
+            "the census names {build}, but this job has none: it needs a commit, and [build] in fleet.toml"
+        )
+    program, *arguments = (word.replace("{build}", build) for word in block.census)
+    return [program_path(program, environ) or program, *arguments]
+
+
+def program_path(program: str, environ: Mapping[str, str]) -> str | None:
+    """Where the program is: on the PATH, or beside this Python, where a virtual environment has its commands."""
+    path = os.pathsep.join([environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
+    return shutil.which(program, path=path)
+
+
+class Sheet:
+    """The scores of one job as they come in."""
+
+    def __init__(self, block: Block, known: Known, build: str | None) -> None:
+        self._block = block
+        self._build = build
+        self.hashes = {player: player_hash(weights) for player, weights in block.players.items()}
+        self._scores: dict[tuple[str, int], float] = {}
+        self._errors: Counter[str] = Counter()
+        self.failed: set[int] = set()
+        self._seeds = range(block.seeds.low, block.seeds.high)
+        self._asked: dict[int, tuple[str, int]] = {}
+        for seed in self._seeds:
+            for player in PLAYERS:
+                key = (self.hashes[player], seed)
+                if key in known:
+                    self._scores[player, seed] = known[key]
+                else:
+                    self._asked[len(self._asked)] = (player, seed)
+        self.reused = len(self._scores)
+        self.played = 0
+
+    def plays(self) -> list[Play]:
+        """What has to be played, a seed's two plays side by side."""
+        players, seconds = self._block.players, self._block.trial.seconds
+        return [Play(id=i, weights=players[p], seed=s, seconds=seconds) for i, (p, s) in self._asked.items()]
+
+    def hear(self, id_: int, score: float | None, why: str | None) -> None:
+        player, seed = self._asked[id_]
+        self.played += 1
+        if score is None:
+            self._errors[why or "no score"] += 1
+            self.failed.add(seed)
+        else:
+            self._scores[player, seed] = score
+
+    def void(self) -> bool:
+        """Whether over 5 % of the pairs can no longer be had."""
+        return is_void(len(self._seeds) - len(self.failed), len(self._seeds))
+
+    def scored(self) -> bool:
+        """Whether anything was scored at all, here or before."""
+        return bool(self._scores)
+
+    def errors(self) -> str:
+        """The commonest reasons, for a person."""
+        return ", ".join(f"{n} × {why}" for why, n in self._errors.most_common(3))
+
+    def result(self, noise: int = 0) -> dict[str, Any]:
+        """What came so far, as `fleet.reads/1`."""
+        reads = [[seed, *(self._scores.get((player, seed)) for player in PLAYERS)] for seed in self._seeds]
+        return {
+            "reads": [read for read in reads if read[1] is not None or read[2] is not None],
+            "plays": self.played,
+            "reused": self.reused,
+            "failed": len(self.failed),
+            "errors": dict(self._errors.most_common(20)),
+            "noise": noise,
+            "void": self.void(),
+            "build": self._build,
+            "players": self.hashes,
+        }
+
+
+def play(sheet: Sheet, silence_s: float, command: list[str], write: Callable[[Mapping[str, Any]], None]) -> None:
+    """Play what the sheet asks for; `write` gets partial results now and then, and the last one however this ends."""
+    written = -WRITE_EVERY_S
+
+    def hear(id_: int, score: float | None, why: str | None) -> None:
+        nonlocal written
+        sheet.hear(id_, score, why)
+        if (now := time.monotonic()) - written >= WRITE_EVERY_S:
+            write(sheet.result())
+            written = now
+
+    noise = 0
+    try:
+        if plays := sheet.plays():
+            noise = collect(command, plays, silence_s, hear, sheet.void).noise
+    finally:
+        write(sheet.result(noise))
+
+
+def result_writer(path: Path) -> Callable[[Mapping[str, Any]], None]:
+    """A function that puts a result at `path` by rename."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+
+    def write(result: Mapping[str, Any]) -> None:
+        draft.write_bytes(encode_json(result) + b"\n")
+        draft.replace(path)
+
+    return write

@@ -1,0 +1,96 @@
+"""Who may draw which seeds: four ranges that cannot meet, and the account of what was drawn.
+
+The account is the jobs in the queue and the rows of the ledger; nothing else remembers a seed. Seeds stay under 2**31,
+so that any program can take them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+from fleetd import BadData
+
+
+class Purpose(StrEnum):
+    """What a seed is for: search proposes, heldout decides, judge compares nets, training teaches."""
+
+    SEARCH = "search"
+    HELDOUT = "heldout"
+    JUDGE = "judge"
+    TRAINING = "training"
+
+
+RANGES: Mapping[Purpose, range] = {
+    Purpose.SEARCH: range(1, 500_000_000),
+    Purpose.HELDOUT: range(500_000_000, 1_000_000_000),
+    Purpose.JUDGE: range(1_000_000_000, 1_500_000_000),
+    Purpose.TRAINING: range(1_500_000_000, 2_000_000_000),
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """The seeds low, low + 1, …, high - 1."""
+
+    low: int
+    high: int
+
+    def __len__(self) -> int:
+        return self.high - self.low
+
+    def meets(self, other: "Span") -> bool:
+        return self.low < other.high and other.low < self.high
+
+    def blocks(self, size: int) -> tuple["Span", ...]:
+        """The span cut in pieces of about equal length, none over `size`."""
+        count = -(-len(self) // size)
+        cuts = [self.low + len(self) * k // count for k in range(count + 1)]
+        return tuple(Span(a, b) for a, b in pairwise(cuts))
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Seeds that somebody drew: what for, and whose they are in words for a message (a trial's id)."""
+
+    span: Span
+    purpose: Purpose
+    whose: str
+
+
+def fresh(purpose: Purpose, count: int, draws: Iterable[Draw]) -> Span:
+    """The next `count` seeds of that purpose which nobody drew; raises BadData when the range is used up."""
+    allowed = RANGES[purpose]
+    low = max((d.span.high for d in draws if d.purpose is purpose), default=allowed.start)
+    if low + count > allowed.stop:
+        raise BadData(f"the {purpose} seeds are used up: {low} to {allowed.stop - 1} are left, {count} are asked for")
+    return Span(low, low + count)
+
+
+def stray(draw: Draw) -> str | None:
+    """What is wrong with seeds outside their purpose's range, or None."""
+    allowed = RANGES[draw.purpose]
+    if allowed.start <= draw.span.low < draw.span.high <= allowed.stop:
+        return None
+    others = [p for p, r in RANGES.items() if p is not draw.purpose and draw.span.meets(Span(r.start, r.stop))]
+    meets = f"; they meet the {others[0]} seeds" if others else ""
+    return (
+        f"{draw.whose}: its {draw.purpose} seeds {draw.span.low} to {draw.span.high - 1} "
+        f"are not all in {allowed.start} to {allowed.stop - 1}{meets}"
+    )
+
+
+def overlap(draws: Iterable[Draw]) -> str | None:
+    """The first reason not to trust held-out reads: seeds outside their range, or held-out seeds drawn twice."""
+    heldout: list[Draw] = []
+    for draw in draws:
+        if wrong := stray(draw):
+            return wrong
+        if draw.purpose is Purpose.HELDOUT:
+            heldout.append(draw)
+    heldout.sort(key=lambda d: (d.span, d.whose))
+    for one, two in pairwise(heldout):
+        if one.span.meets(two.span) and one.whose != two.whose:
+            seeds = f"{two.span.low} to {two.span.high - 1}"
+            return f"{two.whose}: its held-out seeds {seeds} were drawn by {one.whose} before"
+    return None

@@ -1,0 +1,202 @@
+"""What a trial job carries and what comes back: `fleet.trial/1` (a job's payload) and `fleet.reads/1` (its result).
+
+payload   plan         "fleet.trial/1"                    name      the plan's name
+          census       argv                               seconds   of a play
+          purpose      "search" or "heldout"              seeds     [low, high) that this job reads
+          trial        its id                             span      [low, high) of all the trial's blocks
+          of           the trial that it reads again      pass      of the rotation
+          variable     what changes, `from` and `to`      candidate {what differs from the best}
+          best         {"defaults": hash, "weights": {all of them}}
+          play_timeout_s, deterministic                   as in plan.toml
+result    reads        [[seed, candidate's score or null, best's score or null], …]
+          plays        really played                      reused    scores taken from the ledger
+          failed       pairs without two scores           errors    {reason: plays}
+          void         over 5 % of the pairs failed       noise     lines of the census that were ignored
+          build        FLEET_BUILD or null                players   {"candidate": hash, "best": hash}
+
+A trial is known by the hash of what it is (players, seeds, seconds): the same trial cannot be queued under two names.
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fleetd import BadData, encode_json
+from planner.seeds import Draw, Purpose, Span, stray
+
+PLAN = "fleet.trial/1"
+VOID_SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A candidate beside the best: one variable changed, and the search seeds it is read on."""
+
+    id: str
+    variable: str
+    from_: float
+    to: float
+    defaults: str
+    pass_: int
+    seconds: float
+    of: str | None = None
+
+    @property
+    def direction(self) -> int:
+        return 1 if self.to > self.from_ else -1
+
+    @property
+    def change(self) -> str:
+        """flank.enemy_health 0.25 → 0.35."""
+        return f"{self.variable} {self.from_:g} → {self.to:g}".replace(" -", " −")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One job of a trial: the players, the command, and the seeds that this job reads."""
+
+    trial: Trial
+    name: str
+    census: tuple[str, ...]
+    purpose: Purpose
+    seeds: Span
+    span: Span
+    best: Mapping[str, float]
+    candidate: Mapping[str, float] = field(default_factory=dict)
+    play_timeout_s: float
+    deterministic: bool
+
+    @property
+    def players(self) -> dict[str, dict[str, float]]:
+        return {"candidate": {**self.best, **self.candidate}, "best": dict(self.best)}
+
+    @property
+    def draw(self) -> Draw:
+        return Draw(self.span, self.purpose, self.trial.id)
+
+
+def player_hash(weights: Mapping[str, float]) -> str:
+    """What a player is known by: 16 hex digits of the SHA-256 of its weights, sorted by name."""
+    canonical = {name: float(weights[name]) for name in sorted(weights)}
+    return hashlib.sha256(encode_json(canonical)).hexdigest()[:16]
+
+
+def trial_id(defaults: str, candidate: Mapping[str, float], seconds: float, span: Span) -> str:
+    """A name for the trial: t and ten hex digits."""
+    what = [defaults, {k: float(candidate[k]) for k in sorted(candidate)}, float(seconds), span.low, span.high]
+    return "t" + hashlib.sha256(encode_json(what)).hexdigest()[:10]
+
+
+def encode_block(block: Block) -> dict[str, Any]:
+    """The job's payload."""
+    trial = block.trial
+    return {
+        "plan": PLAN,
+        "name": block.name,
+        "census": list(block.census),
+        "seconds": trial.seconds,
+        "purpose": str(block.purpose),
+        "trial": trial.id,
+        "of": trial.of,
+        "pass": trial.pass_,
+        "seeds": [block.seeds.low, block.seeds.high],
+        "span": [block.span.low, block.span.high],
+        "variable": trial.variable,
+        "from": trial.from_,
+        "to": trial.to,
+        "candidate": dict(block.candidate),
+        "best": {"defaults": trial.defaults, "weights": dict(block.best)},
+        "play_timeout_s": block.play_timeout_s,
+        "deterministic": block.deterministic,
+    }
+
+
+def decode_block(payload: Mapping[str, Any]) -> Block:
+    """The block that a payload describes; raises BadData saying what is wrong with it."""
+    if payload.get("plan") != PLAN:
+        raise BadData(f"the payload is no {PLAN}: only `fleet-plan fill` makes such jobs")
+    try:
+        block = _block(payload)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadData(f"the {PLAN} payload cannot be read: {type(error).__name__}: {error}") from error
+    if wrong := stray(block.draw) or stray(Draw(block.seeds, block.purpose, block.trial.id)):
+        raise BadData(wrong)
+    return block
+
+
+def _block(payload: Mapping[str, Any]) -> Block:
+    best = payload["best"]
+    trial = Trial(
+        id=str(payload["trial"]),
+        variable=str(payload["variable"]),
+        from_=payload["from"],
+        to=payload["to"],
+        defaults=str(best["defaults"]),
+        pass_=int(payload["pass"]),
+        seconds=payload["seconds"],
+        of=payload.get("of"),
+    )
+    return Block(
+        trial=trial,
+        name=str(payload["name"]),
+        census=tuple(str(word) for word in payload["census"]),
+        purpose=Purpose(payload["purpose"]),
+        seeds=_span(payload["seeds"]),
+        span=_span(payload["span"]),
+        best={str(k): v for k, v in best["weights"].items()},
+        candidate={str(k): v for k, v in payload["candidate"].items()},
+        play_timeout_s=float(payload["play_timeout_s"]),
+        deterministic=bool(payload["deterministic"]),
+    )
+
+
+def _span(value: Any) -> Span:
+    low, high = value
+    if not (isinstance(low, int) and isinstance(high, int) and low < high):
+        raise ValueError(f"{value!r} is no span of seeds")
+    return Span(low, high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reads:
+    """A job's result: a score or None for each player on each seed, and what it took."""
+
+    scores: Mapping[int, tuple[float | None, float | None]]  # seed → candidate, best
+    plays: int = 0
+    void: bool = False
+    errors: Mapping[str, int] = field(default_factory=dict)
+    build: str | None = None
+
+    def pairs(self) -> dict[int, tuple[float, float]]:
+        """The seeds on which both players have a score."""
+        return {s: (c, b) for s, (c, b) in self.scores.items() if c is not None and b is not None}
+
+
+def decode_reads(result: Any) -> Reads:
+    """The reads in a job's result; anything that is none is no reads at all."""
+    if not isinstance(result, dict) or not isinstance(result.get("reads"), list):
+        return Reads(scores={})
+    scores = {row[0]: (_score(row[1]), _score(row[2])) for row in result["reads"] if _is_read(row)}
+    errors = result.get("errors")
+    return Reads(
+        scores=scores,
+        plays=result["plays"] if isinstance(result.get("plays"), int) else 0,
+        void=result.get("void") is True,
+        errors=errors if isinstance(errors, dict) else {},
+        build=result.get("build"),
+    )
+
+
+def _is_read(row: Any) -> bool:
+    return isinstance(row, list) and len(row) == 3 and isinstance(row[0], int)
+
+
+def _score(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else None
+
+
+def is_void(pairs: int, asked: int) -> bool:
+    """Whether over 5 % of the pairs are missing."""
+    return asked - pairs > VOID_SHARE * asked

@@ -1,0 +1,146 @@
+"""The verdict: reads → ADOPT, KEEP or MORE, and the sentence that says why.
+
+Search proposes: a candidate past two standard errors (stats.past_gate) gets held-out seeds. Held-out decides: past two
+there too, alone and never pooled with the search, it is adopted. Everything else is kept out with its reason.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from planner.seeds import Purpose
+from planner.standing import REPLACED, Course, Stage
+from planner.stats import LEAST_SEEDS, Paired, paired, past_gate, seeds_needed
+from planner.trial import is_void
+
+
+class Call(Enum):
+    """What to do with a trial: wait for reads, read held-out seeds, adopt, or keep the best."""
+
+    WAIT = "wait"
+    MORE = "more"
+    ADOPT = "adopt"
+    KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The call, a reason in a word or two for machines, and the sentence for people."""
+
+    call: Call
+    reason: str = ""
+    sentence: str = ""
+    purpose: Purpose | None = None
+    read: Paired | None = None
+
+
+WAIT = Verdict(call=Call.WAIT)
+
+
+def judge(course: Course, *, current: bool) -> Verdict:
+    """The verdict on a trial that has none yet; `current`: it is read against the best that stands now."""
+    if not current:
+        return WAIT if course.alive else _replaced(course)
+    if course.heldout:
+        return _stage(course, course.heldout, Purpose.HELDOUT)
+    return _stage(course, course.search, Purpose.SEARCH) if course.search else WAIT
+
+
+def read_of(stage: Stage | None) -> Paired | None:
+    """What a stage's pairs say, as far as they have come; None without any."""
+    pairs = stage.pairs() if stage else {}
+    return paired([c - b for _, (c, b) in sorted(pairs.items())]) if pairs else None
+
+
+def _replaced(course: Course) -> Verdict:
+    read = read_of(course.heldout or course.search)
+    numbers = f"{summary(read)}, but " if read else ""
+    sentence = f"{course.trial.change}: {numbers}read against an older best, which was replaced; it gets its turn again"
+    purpose = Purpose.HELDOUT if course.heldout else Purpose.SEARCH
+    return Verdict(call=Call.KEEP, reason=REPLACED, sentence=sentence, purpose=purpose, read=read)
+
+
+def _stage(course: Course, stage: Stage, purpose: Purpose) -> Verdict:
+    if stage.alive or not (stage.failures or stage.complete):
+        return WAIT
+    read = read_of(stage)
+    kept = _unusable(stage, read) or _still(read)
+    call = Call.KEEP
+    if read is None or kept:
+        reason, words = kept or ("void", "void")
+    elif not past_gate(read):
+        reason, words = _short_of(read)
+    else:
+        call = Call.ADOPT if purpose is Purpose.HELDOUT else Call.MORE
+        reason, words = _passed(course, read, call)
+    head = "held-out " if purpose is Purpose.HELDOUT else ""
+    return Verdict(
+        call=call, reason=reason, sentence=f"{course.trial.change}: {head}{words}", purpose=purpose, read=read
+    )
+
+
+def _unusable(stage: Stage, read: Paired | None) -> tuple[str, str] | None:
+    """Why the reads cannot decide anything, or None."""
+    asked, n = len(stage.span), read.n if read else 0
+    if stage.failures:
+        job, why = next(iter(stage.failures.items()))
+        return "not read", f"could not be read ({job} {why}), the best stays"
+    if is_void(n, asked):
+        return "void", f"void: {asked - n} of {asked} pairs failed{_why(stage)}, the best stays"
+    if len(builds := {str(reads.build) for reads in stage.reads.values()}) > 1:
+        return "builds differ", f"read on {len(builds)} builds, which are not pooled, the best stays"
+    return None
+
+
+def _still(read: Paired | None) -> tuple[str, str] | None:
+    return ("no seed changed", f"no seed of {read.n} changed, the best stays") if read and read.still else None
+
+
+def _passed(course: Course, read: Paired, call: Call) -> tuple[str, str]:
+    past = f"{summary(read)}, past two standard errors"
+    if call is Call.MORE:
+        return "past the gate", f"{past}: held-out seeds decide"
+    search = read_of(course.search)
+    return "past the gate", f"{past}, adopted" + (f" (search {effect(search)})" if search else "")
+
+
+def _short_of(read: Paired) -> tuple[str, str]:
+    """The reason and the words for a read that is not past the gate."""
+    if read.n < LEAST_SEEDS:
+        needed = seeds_needed(read.mean, read.sd) if read.n > 1 and read.mean > 0 else None
+        hint = f"; about {needed} seeds would show it" if needed and needed > read.n else ""
+        return "too few seeds", f"{summary(read)}, the best stays{hint}"
+    return "not past two standard errors", f"{summary(read)}, the best stays"
+
+
+def _why(stage: Stage) -> str:
+    errors = sum((Counter(dict(r.errors)) for r in stage.reads.values()), Counter())
+    return f" ({', '.join(f'{n} × {why}' for why, n in errors.most_common(3))})" if errors else ""
+
+
+def effect(read: Paired) -> str:
+    """+0.64 ± 0.40 over 55 seeds."""
+    digits = decimals([read.se or read.mean])
+    return f"{signed(read.mean, digits)} ± {read.se:.{digits}f} over {read.n} {'seeds' if read.n > 1 else 'seed'}"
+
+
+def summary(read: Paired) -> str:
+    """+0.64 ± 0.40 over 55 seeds: t interval −0.16 to +1.44."""
+    if read.low is None or read.high is None:
+        return effect(read)
+    digits = decimals([read.se or read.mean])
+    return f"{effect(read)}: t interval {signed(read.low, digits)} to {signed(read.high, digits)}"
+
+
+def signed(value: float, digits: int) -> str:
+    """With a sign and a true minus; zero has a plus."""
+    text = f"{abs(value):.{digits}f}"
+    return ("−" if value < 0 and float(text) else "+") + text
+
+
+def decimals(values: Iterable[float]) -> int:
+    """Decimals that show two digits of the smallest value."""
+    sizes = [abs(v) for v in values if v]
+    return min(9, max(0, 1 - math.floor(math.log10(min(sizes))))) if sizes else 2

@@ -1,0 +1,87 @@
+"""Calling a job back, and sending one out again: what `fleet cancel` and `fleet retry` do to the spool."""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from fleetd import claim, reap
+from fleetd.errors import BadData, IOFailed, NotFound
+from fleetd.files import look, replace_file, write_file
+from fleetd.history import History
+from fleetd.job import Outcome, Result, decode_job, encode_json, utc
+from fleetd.lane import Fate
+from fleetd.ledger import Ledger, Row
+from fleetd.spool import Spool
+
+
+def cancel(spool: Spool, host: str, id_: str) -> str:
+    """Cancel a job: "queued" when it has ended by that already, "running" when its host has been asked to end it.
+
+    Raises NotFound when it neither waits nor runs, IOFailed when the disk refuses.
+    """
+    try:
+        taken = claim.take_aside(spool, host, id_) if (spool.queue / f"{id_}.json").exists() else None
+        if taken is not None:
+            _end_cancelled(spool, host, *taken)
+            return "queued"
+        for attempt in spool.attempts():
+            if attempt.id == id_:
+                with contextlib.suppress(FileExistsError):
+                    write_file(attempt.path / "cancel", b"")
+                _wake(spool)
+                return "running"
+    except FileExistsError as error:
+        message = f"{id_}: it is being taken by another process just now; try again"
+        raise IOFailed(message) from error
+    except OSError as error:
+        message = f"{error.filename or id_}: not cancelled: {error.strerror}"
+        raise IOFailed(message) from error
+    message = f"{id_}: neither waiting nor running"
+    raise NotFound(message)
+
+
+def _end_cancelled(spool: Spool, host: str, path: Path, lease: int) -> None:
+    try:
+        result = Result(outcome=Outcome.CANCELLED, reason="cancelled before it started", ended=utc(time.time()))
+        record = {name: getattr(result, name) for name in Result.__dataclass_fields__}
+        replace_file(path / "exit.json", encode_json(record))
+        end = reap.ended(path, host, result, {}, utc(time.time()))
+        reap.finish(spool, Ledger(spool.ledger_d), host, [end])
+    finally:
+        os.close(lease)
+
+
+def _wake(spool: Spool) -> None:
+    """Make something happen in queue/ that daemons with file events notice."""
+    with contextlib.suppress(OSError):
+        write_file(spool.queue / ".wake", b"")
+        os.unlink(spool.queue / ".wake")
+
+
+def retry(spool: Spool, id_: str, rows: Iterable[Row]) -> int:
+    """Queue an ended job again as its next attempt; gives that attempt's number.
+
+    `rows` are the ledger's. Raises NotFound, BadData when it may not run again, TryLater while a stop stands.
+    """
+    history, last = History(), None
+    for row in rows:
+        history.add(row.body)
+        if row.event == "result" and row.body["job"] == id_ and row.body.get("log"):
+            last = row.body if last is None or row.body["attempt"] >= last["attempt"] else last
+    if last is None:
+        message = f"{id_}: no attempt of it has ended"
+        raise NotFound(message)
+    if history.fate(id_) is Fate.OK:
+        message = f"{id_}: ended ok; submit it under another name to run it again"
+        raise BadData(message)
+    path = spool.root / Path(last["log"]).with_name("job.json")
+    found = look(path)
+    if found is None:
+        message = f"{path}: gone; submit the job anew"
+        raise NotFound(message)
+    attempt = history.attempt(id_) + 1
+    spool.publish(replace(decode_job(found.data, id_), attempt=attempt, failed=0, lost=0, away=()))
+    return attempt

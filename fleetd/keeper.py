@@ -16,7 +16,7 @@ from fleetd.files import write_file
 from fleetd.halt import Halt
 from fleetd.history import History
 from fleetd.job import NAME, Job, Outcome, encode_json, seconds, utc
-from fleetd.lane import Fate, Offer, blocked, choose
+from fleetd.lane import Fate, Offer, blocked, choose, offer_of
 from fleetd.lease import boot_id
 from fleetd.ledger import Ledger, Merger, Row
 from fleetd.queue import Queue
@@ -48,8 +48,8 @@ class Keeper:
         rows = sorted(self._ledger.rows(), key=lambda row: (row.at, row.host, row.seq))
         self._take_in(rows)
         self.halt = Halt(row for row in rows if row.host == self.host)
-        home = settings.home in (None, self.host)
-        self._merger = Merger(self._ledger, spool.ledger) if home else None
+        self._merger: Merger | None = None
+        self._merge_from = float("-inf")
         self._counter, self._beaten, self._beat_at = 0, "", float("-inf")
         self._hold_until = 0.0
         self.draining = self.ending = False
@@ -107,6 +107,19 @@ class Keeper:
         for line in self.ward.unknown:
             self._once(f"cannot tell what became of {line}; looking again")
         self._take_in(self._ledger.poll())
+        self._merge(now)
+
+    def _merge(self, now: float) -> None:
+        """Bring ledger.jsonl up to date, if that is this host's to do: it is home, or no home is alive."""
+        if now >= self._merge_from:
+            self._merge_from = now + HEARTBEAT_S
+            home = self.settings.home
+            mine = home in (None, self.host) or home not in self._living()
+            if mine and self._merger is None:
+                self._merger = Merger.alone(self.spool.ledger_d, self.spool.ledger)
+            elif self._merger is not None and not mine:
+                self._merger.close()
+                self._merger = None
         if self._merger:
             self._merger.merge()
 
@@ -133,8 +146,7 @@ class Keeper:
     def _append(self, rows: list[dict[str, Any]]) -> None:
         self._ledger.append(self.host, rows)
         self._take_in(self._ledger.poll())
-        if self._merger:
-            self._merger.merge()
+        self._merge(time.monotonic())
 
     def _mind_breakers(self) -> None:
         asked = self.spool.hosts / f"{self.host}.reset"
@@ -209,13 +221,14 @@ class Keeper:
     def _why_not(self, job: Job, others: list[Offer]) -> str | None:
         return blocked(job, self.offer, others, self._history.fate, time.time(), self.offer.gpus)
 
+    def _living(self) -> dict[str, Mapping[str, Any]]:
+        """The heartbeats of the other hosts that live."""
+        beats = self.spool.heartbeats().items()
+        return {host: body for host, body in beats if host != self.host and _is_fresh(body, time.time())}
+
     def _others(self) -> list[Offer]:
-        """The other hosts that live, by their heartbeats."""
-        return [
-            Offer(host=host, lanes=int(body["lanes"]), tags=frozenset(body["tags"]), gpus=int(body["gpus"]))
-            for host, body in self.spool.heartbeats().items()
-            if host != self.host and body.get("claims") is None and seconds(body["at"]) > time.time() - SUSPECT_S
-        ]
+        """What the other hosts that live and claim have to offer."""
+        return [offer_of(host, body) for host, body in self._living().items() if body.get("claims") is None]
 
     def _start(self, job: Job, now: float) -> None:
         try:
@@ -287,3 +300,10 @@ class Keeper:
     def close(self) -> None:
         """Let go: the running jobs go on, the next daemon adopts them."""
         self.crew.close()
+
+
+def _is_fresh(body: Mapping[str, Any], now: float) -> bool:
+    try:
+        return seconds(body["at"]) > now - SUSPECT_S
+    except (KeyError, TypeError, ValueError):
+        return False

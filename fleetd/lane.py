@@ -1,8 +1,9 @@
 """Which waiting jobs start now, given what runs; and for each that doesn't, the one reason why."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from fleetd.job import Job, seconds
 
@@ -23,6 +24,12 @@ class Offer:
     lanes: int
     tags: frozenset[str] = frozenset()
     gpus: int = 0
+
+
+def offer_of(host: str, beat: Mapping[str, Any]) -> Offer:
+    """What a host's heartbeat says it offers; what it doesn't say it doesn't have."""
+    lanes, gpus = (int(beat.get(key) or 0) for key in ("lanes", "gpus"))
+    return Offer(host=host, lanes=lanes, tags=frozenset(beat.get("tags") or ()), gpus=gpus)
 
 
 def misfit(job: Job, offer: Offer) -> str | None:

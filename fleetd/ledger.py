@@ -18,11 +18,11 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from fleetd.errors import IOFailed, NotFound
 from fleetd.job import Outcome, decode_json, encode_json, utc
-from fleetd.lease import boot_id, only_one
+from fleetd.lease import boot_id, only_one, take_lease
 
 SCHEMA = "fleet.row/1"
 _TAIL = len(',"crc":"00000000"}')
@@ -200,16 +200,28 @@ def _last_seq(fd: int, size: int) -> int:
 
 
 class Merger:
-    """Adds to ledger.jsonl what is missing there, by the set of (host, seq). One process in the fleet runs it."""
+    """Adds to ledger.jsonl what is missing there, by the set of (host, seq). One process runs it: who holds its lock."""
 
-    def __init__(self, ledger: Ledger, view: Path) -> None:
-        self._ledger = Ledger(ledger.root)
-        self._view = view
+    def __init__(self, root: Path, view: Path, lock: int) -> None:
+        self._ledger = Ledger(root)
+        self._view, self._lock = view, lock
         self._have: dict[str, set[int]] = {}
         self._new: dict[tuple[str, int], bytes] = {}
         for line in _view_lines(view):
             if row := decode_row(line):
                 self._have.setdefault(row.host, set()).add(row.seq)
+
+    @classmethod
+    def alone(cls, root: Path, view: Path) -> Self | None:
+        """A merger, or None while another process on this machine merges. Raises OSError."""
+        lock = root / ".merge.lock"
+        os.close(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
+        held = take_lease(lock)
+        return cls(root, view, held) if held is not None else None
+
+    def close(self) -> None:
+        """Let another merge."""
+        os.close(self._lock)
 
     def merge(self) -> int:
         """How many lines were added. Raises IOFailed; the next call tries again."""

@@ -36,7 +36,8 @@ class Doc:
         lines = self.text.splitlines()
         shown = lines[line - 1] if line <= len(lines) else ""
         width = max(1, len(shown.rstrip()) - column + 1)
-        return f"{self.path}:{line}:{column}: {dotted(keys)}: {what}\n{line:5d} | {shown}\n      | {' ' * (column - 1)}{'^' * width}"
+        mark = " " * (column - 1) + "^" * width
+        return f"{self.path}:{line}:{column}: {dotted(keys)}: {what}\n{line:5d} | {shown}\n      | {mark}"
 
     def unknown(self, keys: Keys, known: Iterable[str]) -> str:
         """The complaint about a key nobody knows, with the nearest name offered."""

@@ -132,9 +132,9 @@ def _add_jobs(add: Adder) -> None:
     submit.add_argument("--after", action="append", metavar="JOB", help="wait for that job's ok; may be repeated")
     submit.add_argument("--not-before", metavar="TIME", help="RFC 3339, such as 2026-12-01T08:00:00+01:00")
     submit.add_argument("words", nargs="*", help=argparse.SUPPRESS)
-    cancel = add("cancel", "cli_submit:cancel", "take jobs out of the queue, or end them when they run")
+    cancel = add("cancel", "cli_recall:cancel", "take jobs out of the queue, or end them when they run")
     cancel.add_argument("jobs", nargs="+", metavar="JOB")
-    retry = add("retry", "cli_submit:retry", "queue ended jobs once more")
+    retry = add("retry", "cli_recall:retry", "queue ended jobs once more")
     retry.add_argument("jobs", nargs="*", metavar="JOB")
     retry.add_argument("--failed", action="store_true", help="all that ended failed, timed out or lost")
     retry.add_argument("--stopped", action="store_true", help="all that a stop ended")
@@ -191,7 +191,9 @@ def _run_other_program(parser: argparse.ArgumentParser, words: Sequence[str], ta
     if at >= len(words) or words[at] in commands:
         return
     name, rest = words[at], [*words[:at], *words[at + 1 :], *(["--", *tail] if tail is not None else [])]
-    if "/" not in name and (program := shutil.which(f"fleet-{name}")):
+    from fleetd.cli_programs import path_of
+
+    if "/" not in name and (program := shutil.which(f"fleet-{name}", path=path_of(os.environ))):
         sys.stdout.flush()
         os.execv(program, [f"fleet-{name}", *rest])  # noqa: S606 - git's way: the other program takes over
     near = difflib.get_close_matches(name, list(commands), 1)

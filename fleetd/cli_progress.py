@@ -29,6 +29,7 @@ class Progress:
         self._drawn = False
         self.running: list[str] = []
         self._queued = 0
+        self._learned = ""
         self.counts = {"done": 0, "failed": 0, "stopped": 0, "adopted": 0, "kept": 0}
 
     def __enter__(self) -> Self:
@@ -62,7 +63,9 @@ class Progress:
     def _count(self, row: Row) -> None:
         if row.event in LEARNED:
             self.counts[LEARNED[row.event]] += 1
-            self.note(f"{row.event}: {clean(str(row.body.get('reason') or ''))}")
+            self._learned = clean(str(row.body.get("sentence") or row.body.get("reason") or ""))
+            if row.event == "adopt" or self._talk.verbose:
+                self.note(f"{LEARNED[row.event]}: {self._learned}")
         if row.event == "result" and row.body.get("next") is None:
             self.counts[KINDS.get(row.body.get("outcome", ""), "failed")] += 1
 
@@ -79,7 +82,7 @@ class Progress:
             parts.append(f"{60 * c['done'] / elapsed:.1f} a minute")
         if c["adopted"] or c["kept"]:
             parts.append(f"{c['adopted']} adopted, {c['kept']} kept")
-        return f"{span(elapsed)}  {', '.join(parts)}"
+        return f"{span(elapsed)}  {', '.join(parts)}" + (f"; {self._learned}" if self._learned else "")
 
     def _show(self) -> None:
         self._shown = time.monotonic()

@@ -1,4 +1,4 @@
-"""fleet init, submit, cancel and retry: what changes the queue."""
+"""fleet init and fleet submit."""
 
 import argparse
 import getpass

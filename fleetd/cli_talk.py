@@ -86,9 +86,11 @@ def cut(text: str, width: int) -> str:
 
 
 def span(seconds: float | None) -> str:
-    """A duration in two units at most: 0.4 s, 12 s, 6m12s, 3 h 10 min, 2 d 4 h."""
+    """A duration in two units at most: 40 ms, 0.4 s, 12 s, 6m12s, 3 h 10 min, 2 d 4 h."""
     if seconds is None:
         return "?"
+    if 0 < seconds < 0.095:
+        return f"{1000 * seconds:.0f} ms"
     whole = round(max(seconds, 0))
     if whole < 60:
         return f"{seconds:.1f} s" if 0 < seconds < 9.95 else f"{whole} s"

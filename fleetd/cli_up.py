@@ -189,10 +189,9 @@ def _sum_up(progress: Progress, environ: Mapping[str, str], talk: Talk) -> None:
     progress.finish()
     if talk.json:
         return
-    for arguments in (["suggest", "--top", "3"], ["best"]):
-        said = ask("fleet-plan", arguments, environ)
-        if text := said.stdout.strip():
-            talk.data(f"\n$ fleet-plan {' '.join(arguments)}\n{text}")
-        elif said.stderr.strip():
-            talk.say(f"\n$ fleet-plan {' '.join(arguments)}\n{said.stderr.strip()}")
-    talk.say("\ngo on: fleet up        look: fleet results, fleet-plan log        what waits stays queued")
+    said = ask("fleet-plan", ["suggest", "--top", "3"], environ)
+    if text := said.stdout.strip():
+        talk.data(f"\n$ fleet-plan suggest --top 3\n{text}")
+    elif said.stderr.strip():
+        talk.say(f"\n$ fleet-plan suggest --top 3\n{said.stderr.strip()}")
+    talk.say("\ngo on: fleet up    look: fleet results, fleet-plan log, fleet-plan best")

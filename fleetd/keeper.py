@@ -49,7 +49,8 @@ class Keeper:
         self._take_in(rows)
         self.halt = Halt(row for row in rows if row.host == self.host)
         self._merger: Merger | None = None
-        self._merge_from = float("-inf")
+        self._merge_from = self._offers_from = float("-inf")
+        self._offers: list[Offer] = []
         self._counter, self._beaten, self._beat_at = 0, "", float("-inf")
         self._hold_until = 0.0
         self.draining = self.ending = False
@@ -100,7 +101,7 @@ class Keeper:
         for answer in self.crew.hear():
             if not answer["started"]:
                 self._hold(f"not started: {answer['reason']}", now)
-        if ends := self.ward.look(now):
+        if ends := self.ward.look(now, self._history):
             reap.finish(self.spool, self._ledger, self.host, ends)
             for end in ends:
                 self.queue.taken(end.path.name)
@@ -189,7 +190,7 @@ class Keeper:
             return
         self.queue.refresh()
         free = self.offer.lanes - sum(attempt.cores for attempt in self.ward.running)
-        why_not = partial(self._why_not, others=self._others())
+        why_not = partial(self._why_not, others=self._others(now))
         for job in islice(choose(self._eligible(now), free, why_not), 1 if self._breaker.open else None):
             self._start(job, now)
             if now < self._hold_until:
@@ -226,9 +227,12 @@ class Keeper:
         beats = self.spool.heartbeats().items()
         return {host: body for host, body in beats if host != self.host and _is_fresh(body, time.time())}
 
-    def _others(self) -> list[Offer]:
-        """What the other hosts that live and claim have to offer."""
-        return [offer_of(host, body) for host, body in self._living().items() if body.get("claims") is None]
+    def _others(self, now: float) -> list[Offer]:
+        """What the other hosts that live and claim have to offer, as of a second ago at most."""
+        if now >= self._offers_from:
+            self._offers_from = now + 1.0
+            self._offers = [offer_of(host, body) for host, body in self._living().items() if body.get("claims") is None]
+        return self._offers
 
     def _start(self, job: Job, now: float) -> None:
         try:
@@ -291,7 +295,7 @@ class Keeper:
 
     def _startable(self) -> bool:
         """Whether a waiting job will become this host's without anybody doing anything: only time is in its way."""
-        others = self._others()
+        others = self._others(time.monotonic())
         return any(
             blocked(job, self.offer, others, self._history.fate, float("inf"), self.offer.gpus) is None
             for job in self._eligible(time.monotonic())

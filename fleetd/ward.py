@@ -13,6 +13,7 @@ from fleetd import claim, reap
 from fleetd.crew import Crew
 from fleetd.errors import BadData
 from fleetd.files import look, replace_file, scan
+from fleetd.history import History
 from fleetd.job import Outcome, Result, decode_job, encode_json, utc
 from fleetd.lease import lives
 from fleetd.ledger import Ledger
@@ -44,13 +45,15 @@ class Ward:
     def __init__(self, spool: Spool, ledger: Ledger, host: str, crew: Crew, grace_s: float) -> None:
         self._spool, self._ledger, self._host, self._crew = spool, ledger, host, crew
         self.grace_s = grace_s
+        self._history = History()
         self.running: list[Attempt] = []
         self.unknown: list[str] = []
         self._told: set[str] = set()
         self._endings: dict[str, tuple[Ending, Result]] = {}
 
-    def look(self, now: float) -> list[End]:
+    def look(self, now: float, history: History) -> list[End]:
         """List and judge everything; put back what never started. What has ended is given back, to be finished."""
+        self._history = history
         self.running, self.unknown, ends = [], [], []
         ordered = self._crew.starting()
         for entry in sorted(scan(self._spool.running / self._host), key=lambda entry: entry.name):
@@ -106,9 +109,10 @@ class Ward:
 
     def _end(self, path: Path, verdict: Verdict) -> End:
         attempt = reap.read_job(path).attempt
-        row = reap.recorded(self._ledger, path, self._host, attempt)
-        if row is not None:
-            return End(path=path, row=row, following=None, done_before=True)
+        if attempt <= self._history.attempt(path.name):
+            row = reap.recorded(self._ledger, path, self._host, attempt)
+            if row is not None:
+                return End(path=path, row=row, following=None, done_before=True)
         return reap.ended(path, self._host, reap.read_exit(path), verdict.pid, utc(time.time()))
 
     def _keep(self, path: Path, verdict: Verdict, *, own: bool) -> None:

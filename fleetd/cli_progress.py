@@ -1,5 +1,6 @@
 """Progress of `fleet up`: one line redrawn on a terminal, elsewhere one every ten seconds; what is learned stays."""
 
+import contextlib
 import time
 from types import TracebackType
 from typing import Self
@@ -29,6 +30,7 @@ class Progress:
         self._drawn = False
         self.running: list[str] = []
         self._queued = 0
+        self._stops: list[str] = []
         self._learned = ""
         self.counts = {"done": 0, "failed": 0, "stopped": 0, "adopted": 0, "kept": 0}
 
@@ -51,6 +53,7 @@ class Progress:
             self._count(row)
         self.running = [run.id for run in self._spool.attempts()]
         self._queued = len(self._spool.waiting())
+        self._stops = sorted(self._spool.stops())
         if self._first is None and (self.running or any(self.counts.values())):
             self._first = time.monotonic()
         if time.monotonic() >= self._shown + (REDRAW_S if self._on_terminal else LINE_S):
@@ -74,7 +77,7 @@ class Progress:
         return self._talk.err.isatty() and self._talk.environ.get("TERM") != "dumb"
 
     def line(self) -> str:
-        """The state of this run in one line."""
+        """The state of this run in one line; a stop that stands comes first."""
         c, elapsed = self.counts, time.monotonic() - (self._first or self._began)
         parts = [f"{c['done']} done", f"{len(self.running)} running", f"{self._queued} queued"]
         parts += [f"{c[kind]} {kind}" for kind in ("failed", "stopped") if c[kind]]
@@ -82,18 +85,22 @@ class Progress:
             parts.append(f"{60 * c['done'] / elapsed:.1f} a minute")
         if c["adopted"] or c["kept"]:
             parts.append(f"{c['adopted']} adopted, {c['kept']} kept")
-        return f"{span(elapsed)}  {', '.join(parts)}" + (f"; {self._learned}" if self._learned else "")
+        stands = f"{' and '.join(self._stops)} stands (fleet resume lifts it)  " if self._stops else ""
+        return f"{span(elapsed)}  {stands}{', '.join(parts)}" + (f"; {self._learned}" if self._learned else "")
 
     def _show(self) -> None:
         self._shown = time.monotonic()
         if self._talk.json:
             self._talk.emit(self._as_json())
         elif self._on_terminal and not self._talk.quiet:
-            text = cut(self.line(), terminal_width(self._talk.environ) - 1)
-            print(f"\r\033[K{text}", end="", file=self._talk.err, flush=True)
+            self._draw(cut(self.line(), terminal_width(self._talk.environ) - 3))  # room for ^C
             self._drawn = True
         else:
-            self._talk.say(self.line())
+            self.note(self.line())
+
+    def _draw(self, text: str) -> None:
+        with contextlib.suppress(OSError):  # the terminal may be gone: the work is not
+            print(f"\r\033[K{text}", end="", file=self._talk.err, flush=True)
 
     def _as_json(self) -> dict[str, object]:
         elapsed = round(time.monotonic() - self._began, 3)
@@ -107,13 +114,14 @@ class Progress:
 
     def _erase(self) -> None:
         if self._drawn:
-            print("\r\033[K", end="", file=self._talk.err, flush=True)
+            self._draw("")
             self._drawn = False
 
     def note(self, text: str) -> None:
         """A line that stays."""
         self._erase()
-        self._talk.say(text)
+        with contextlib.suppress(OSError):
+            self._talk.say(text)
 
     def finish(self) -> None:
         """The last word on this run."""

@@ -77,14 +77,14 @@ def _plan(spool: Spool, environ: Mapping[str, str], talk: Talk) -> None:
     made = ask("fleet-plan", ["init"], environ)
     if made.returncode:
         message = f"fleet-plan init failed: {made.stderr.strip() or made.stdout.strip()}"
-        raise failure(message, made.returncode)
+        raise _failure(message, made.returncode)
     talk.say(f"made the plan {spool.plan}")
 
 
-def failure(message: str, code: int) -> FleetError:
-    """An error that passes another program's exit code on."""
+def _failure(message: str, code: int, instead: type[FleetError] = FleetError) -> FleetError:
+    """An error that passes another program's exit code on; `instead` gives the code where it has none to pass."""
     error = FleetError(message)
-    error.exit_code = code if 0 < code < 128 else error.exit_code
+    error.exit_code = code if 0 < code < 128 else instead.exit_code
     return error
 
 
@@ -126,8 +126,10 @@ def _await_daemon(daemon: Program, spool: Spool, me: str) -> None:
 
 def _check_daemon(daemon: Program) -> None:
     if (code := daemon.ended()) is not None:
-        message = f"fleetd ended with exit {code}; its last lines:\n{daemon.last_lines()}"
-        raise failure(message, code or NoDaemon.exit_code)
+        message = (
+            f"fleetd ended with exit {code}; the next one adopts what runs; its last lines:\n{daemon.last_lines()}"
+        )
+        raise _failure(message, code, NoDaemon)
 
 
 def _check_fill(started: Started, progress: Progress) -> None:
@@ -136,7 +138,7 @@ def _check_fill(started: Started, progress: Progress) -> None:
         return
     if code not in (0, TryLater.exit_code):
         message = f"fleet-plan fill ended with exit {code}; its last lines:\n{started.fill.last_lines()}"
-        raise failure(message, code)
+        raise _failure(message, code)
     progress.note(f"fleet-plan fill adds nothing more:\n{started.fill.last_lines()}".rstrip(":\n"))
     started.fill = None
 

@@ -25,8 +25,8 @@ class Found:
     mark: tuple[int, int, int]
 
 
-def look(path: Path) -> Found | None:
-    """A regular file's bytes (one more than a job may have at most), or None when it's no such file. Raises OSError."""
+def look(path: Path, limit: int = MAX_BYTES) -> Found | None:
+    """A regular file's bytes (one more than `limit` at most), or None when it's no such file. Raises OSError."""
     try:
         fd = os.open(path, _READ)
     except (FileNotFoundError, NotADirectoryError):
@@ -39,7 +39,7 @@ def look(path: Path) -> Found | None:
         at = os.fstat(fd)
         if not stat.S_ISREG(at.st_mode):
             return None
-        return Found(file.read(MAX_BYTES + 1), at.st_uid, (at.st_ino, at.st_size, at.st_mtime_ns))
+        return Found(file.read(limit + 1), at.st_uid, (at.st_ino, at.st_size, at.st_mtime_ns))
 
 
 def read_json(path: Path) -> Any:
@@ -62,11 +62,11 @@ def write_file(path: Path, data: bytes, *, durable: bool = False) -> None:
             os.fsync(fd)
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, *, durable: bool = False) -> None:
     """Put these bytes at `path` by rename. Raises OSError; then the old file stands as it was."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        write_file(draft, data)
+        write_file(draft, data, durable=durable)
         os.rename(draft, path)
     except OSError:
         with contextlib.suppress(OSError):

@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from fleetd.errors import IOFailed, NotFound
-from fleetd.job import Outcome, decode_json, encode_json, utc
+from fleetd.job import Outcome, decode_json, encode_json, seconds, utc
 from fleetd.lease import boot_id, only_one, take_lease
 
 SCHEMA = "fleet.row/1"
 _TAIL = len(',"crc":"00000000"}')
 _CHUNK = 1 << 16
+_OUTCOMES = frozenset(Outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,35 @@ def decode_row(line: bytes) -> Row | None:
         return None
     try:
         body = decode_json(line)
-        return Row(body["host"], int(body["seq"]), body["event"], body["at"], body)
-    except (ValueError, KeyError, TypeError):
+    except ValueError:
         return None
+    if not isinstance(body, dict) or not _is_row(body):
+        return None
+    return Row(body["host"], body["seq"], body["event"], body["at"], body)
+
+
+def _is_row(body: Mapping[str, Any]) -> bool:
+    """Whether the keys that every reader relies on are there and of their types; a later format is no row of this one."""
+    texts = all(isinstance(body.get(key), str) for key in ("host", "event", "at"))
+    if not texts or body.get("schema") != SCHEMA or not _is_count(body.get("seq"), 1) or not _is_moment(body["at"]):
+        return False
+    if body["event"] == "result":
+        return (
+            isinstance(body.get("job"), str) and _is_count(body.get("attempt"), 0) and body.get("outcome") in _OUTCOMES
+        )
+    return body["event"] != "breaker" or body.get("scope") != "host" or _is_moment(body.get("until"))
+
+
+def _is_count(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _is_moment(value: Any) -> bool:
+    try:
+        seconds(value)
+    except (ValueError, TypeError, OverflowError):
+        return False
+    return True
 
 
 @dataclass(slots=True)
@@ -73,6 +100,7 @@ class Ledger:
         self.skipped = 0
         self._seen: dict[str, _Seen] = {}
         self._last: dict[str, tuple[int, int]] = {}
+        self.synced: dict[str, int] = {}  # up to which seq this object knows a segment to be durable
 
     def rows(self) -> Iterator[Row]:
         """Every valid row of all segments, segment by segment; what was skipped is in `skipped` afterwards."""
@@ -164,7 +192,16 @@ class Ledger:
             message = f"{path}: fsync: {error.strerror}"
             raise IOFailed(message) from error
         self._last[host] = (size, seq)
+        self.synced[host] = seq
         return rows
+
+    def sync(self, host: str) -> None:
+        """Make durable what any process has appended for this host. Raises OSError."""
+        fd = os.open(self.root / f"{host}.jsonl", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
 
 def _headed(body: Mapping[str, Any], host: str, seq: int) -> dict[str, Any]:
@@ -202,8 +239,8 @@ def _last_seq(fd: int, size: int) -> int:
 class Merger:
     """Adds to ledger.jsonl what is missing there, by the set of (host, seq). One process runs it: who holds its lock."""
 
-    def __init__(self, root: Path, view: Path, lock: int) -> None:
-        self._ledger = Ledger(root)
+    def __init__(self, ledger: Ledger, view: Path, lock: int) -> None:
+        self._ledger, self._writer = Ledger(ledger.root), ledger
         self._view, self._lock = view, lock
         self._have: dict[str, set[int]] = {}
         self._new: dict[tuple[str, int], bytes] = {}
@@ -212,12 +249,12 @@ class Merger:
                 self._have.setdefault(row.host, set()).add(row.seq)
 
     @classmethod
-    def alone(cls, root: Path, view: Path) -> Self | None:
+    def alone(cls, ledger: Ledger, view: Path) -> Self | None:
         """A merger, or None while another process on this machine merges. Raises OSError."""
-        lock = root / ".merge.lock"
+        lock = ledger.root / ".merge.lock"
         os.close(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
         held = take_lease(lock)
-        return cls(root, view, held) if held is not None else None
+        return cls(ledger, view, held) if held is not None else None
 
     def close(self) -> None:
         """Let another merge."""
@@ -230,6 +267,8 @@ class Merger:
                 self._new[row.host, row.seq] = line
         added = len(self._new)
         if added:
+            for host in {host for host, seq in self._new if seq > self._writer.synced.get(host, 0)}:
+                self._writer.sync(host)
             self._add(b"\n".join(self._new.values()) + b"\n")
             for host, seq in self._new:
                 self._have[host].add(seq)

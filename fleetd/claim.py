@@ -69,8 +69,16 @@ def token_of(path: Path) -> str:
 
 def unclaim(spool: Spool, path: Path) -> None:
     """Back to queue/, same attempt, no row: for a claim that was never started. The caller holds its lease. Raises OSError."""
-    os.rename(path / "job.json", spool.queue / f"{path.name}.json")
+    requeue(spool, path / "job.json", path.name)
     clear(path)
+
+
+def requeue(spool: Spool, source: Path, id_: str) -> None:
+    """Move a job's file into queue/; one that somebody put there meanwhile under its name is set aside. Raises OSError."""
+    final = spool.queue / f"{id_}.json"
+    if os.path.lexists(final) and (aside := set_aside(spool, final.name)):
+        say_why(aside, f"{id_} was running when this was put in the queue; use another name")
+    os.rename(source, final)
 
 
 def clear(path: Path) -> None:

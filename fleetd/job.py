@@ -145,7 +145,7 @@ def _is_texts(value: Any) -> bool:
 
 def _is_time(value: Any) -> bool:
     try:
-        return isinstance(value, str) and bool(seconds(value))
+        return isinstance(value, str) and math.isfinite(seconds(value))
     except (ValueError, OverflowError):
         return False
 

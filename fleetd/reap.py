@@ -15,15 +15,16 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from fleetd.claim import token_of
+from fleetd.claim import requeue, token_of
 from fleetd.errors import BadData
-from fleetd.files import look, replace_file
+from fleetd.files import fsync_directory, look, replace_file
 from fleetd.job import MAX_DECLINED, Job, Outcome, Result, decode_job, decode_json, encode_job, next_attempt, utc
 from fleetd.lease import boot_id, lives, take_lease
 from fleetd.ledger import Ledger
 from fleetd.spool import Spool
 
-RESULT_MAX = 1 << 16
+RESULT_MAX = 1 << 16  # of a result in the row itself
+RESULT_READ = 1 << 26
 
 
 class State(Enum):
@@ -134,9 +135,10 @@ def ended(path: Path, host: str, result: Result, pid: Mapping[str, Any], at: str
     value, fields = _read_result(path, ended_at)
     if result.outcome is Outcome.OK and "reason" in fields:
         result = replace(result, outcome=Outcome.FAILED)
-    if result.outcome is Outcome.DECLINED and len(job.away) >= MAX_DECLINED - 1:
+    given_up = result.outcome is Outcome.DECLINED and len(job.away) >= MAX_DECLINED - 1
+    if given_up:
         result = replace(result, outcome=Outcome.FAILED, reason=f"declined {MAX_DECLINED} times")
-    following = next_attempt(job, result, host)
+    following = None if given_up else next_attempt(job, result, host)
     row = {"event": "result", "host": host, "at": at, "job": job.id, "attempt": job.attempt, "kind": job.kind}
     row |= asdict(result) | {
         "next": following.attempt if following else None,
@@ -151,14 +153,13 @@ def ended(path: Path, host: str, result: Result, pid: Mapping[str, Any], at: str
 
 def _read_result(path: Path, ended_at: str) -> tuple[Any, dict[str, Any]]:
     """The job's result, and what else the row says of it: result_file and sha256, or the reason why there is none."""
-    try:
-        data = (path / "result.json").read_bytes() if not (path / "result.json").is_symlink() else None
-    except FileNotFoundError:
-        return None, {}
-    except IsADirectoryError:
-        data = None
-    if data is None:
-        return None, {"reason": "result.json is no file"}
+    found = look(path / "result.json", RESULT_READ)
+    if found is None:
+        there = os.path.lexists(path / "result.json")
+        return None, {"reason": "result.json is no regular file"} if there else {}
+    data = found.data
+    if len(data) > RESULT_READ:
+        return None, {"reason": f"result.json is over {RESULT_READ >> 20} MiB"}
     try:
         value = decode_json(data)
     except ValueError as error:
@@ -180,17 +181,20 @@ def finish(spool: Spool, ledger: Ledger, host: str, ends: Sequence[End]) -> None
     """Bring attempts to their end, their rows fsynced together. Raises OSError, IOFailed; the next call goes on."""
     for end in ends:
         if end.following is not None and not end.done_before:
-            replace_file(end.path / "next.json", encode_job(end.following))
+            replace_file(end.path / "next.json", encode_job(end.following), durable=True)
+            fsync_directory(end.path)
     if new := [end.row for end in ends if not end.done_before]:
         ledger.append(host, new)
+    elif ends:
+        ledger.sync(host)
     for end in ends:
         _leave(spool, end)
 
 
 def _leave(spool: Spool, end: End) -> None:
     """The last two steps: next.json to queue/, the directory to ended/."""
-    with contextlib.suppress(FileNotFoundError):
-        os.rename(end.path / "next.json", spool.queue / f"{end.path.name}.json")
+    if (end.path / "next.json").exists():
+        requeue(spool, end.path / "next.json", end.path.name)
     final = spool.root / Path(end.row["log"]).parent
     final.parent.mkdir(exist_ok=True)
     for name in ("exit.part", "cancel"):

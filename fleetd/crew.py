@@ -80,8 +80,14 @@ class Lane:
     def close(self) -> None:
         """Let go of it: it ends when its attempt has."""
         self._sock.close()
-        self._process.poll()
-        self._process.returncode = self._process.returncode or 0
+
+    def has_ended(self) -> bool:
+        """Whether its process is gone; asked until it is, so that it leaves no zombie."""
+        return self._process.poll() is not None
+
+    def forget(self) -> None:
+        """Leave the process to whoever comes after this daemon."""
+        self._process.returncode = 0
 
 
 class Crew:
@@ -90,6 +96,7 @@ class Crew:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = dict(environ)
         self.lanes: list[Lane] = []
+        self._dying: list[Lane] = []
 
     def idle(self) -> Lane:
         """A lane that runs nothing, made if there is none. Raises OSError when no process can be started."""
@@ -114,10 +121,14 @@ class Crew:
             if not alive:
                 lane.close()
                 self.lanes.remove(lane)
+                self._dying.append(lane)
+        self._dying = [lane for lane in self._dying if not lane.has_ended()]
         return said
 
     def close(self) -> None:
         """Let go of all; attempts go on."""
         for lane in self.lanes:
             lane.close()
+        for lane in self.lanes + self._dying:
+            lane.forget()
         self.lanes.clear()

@@ -6,27 +6,30 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from fleetd import claim, order, reap
 from fleetd.breaker import Breaker, Limits, Streak, fleet_trips, fold_breaker, fold_streak, reason, trips
+from fleetd.cores import allowed_cores
 from fleetd.crew import Crew
 from fleetd.errors import IOFailed
-from fleetd.files import write_file
+from fleetd.files import scan, write_file
 from fleetd.halt import Halt
 from fleetd.history import History
-from fleetd.job import NAME, Job, Outcome, encode_json, seconds, utc
+from fleetd.job import NAME, Job, Outcome, encode_json, utc
 from fleetd.lane import Fate, Offer, blocked, choose, offer_of
 from fleetd.lease import boot_id
 from fleetd.ledger import Ledger, Merger, Row
 from fleetd.queue import Queue
 from fleetd.settings import Settings
-from fleetd.spool import Spool, beat, free_mb
+from fleetd.spool import Spool, beat, free_mb, job_id
 from fleetd.stops import Mode, mode
 from fleetd.ward import Ward
 
 HEARTBEAT_S = 10.0
 SUSPECT_S = 180.0
+DAY_S = 86400.0
 _ENDING_S = 0.05
 _HOLD_S = 2.0
 
@@ -51,6 +54,8 @@ class Keeper:
         self._merger: Merger | None = None
         self._merge_from = self._offers_from = float("-inf")
         self._offers: list[Offer] = []
+        self._peers: dict[str, tuple[object, float]] = {}
+        self._cores = allowed_cores().cores
         self._counter, self._beaten, self._beat_at = 0, "", float("-inf")
         self._hold_until = 0.0
         self.draining = self.ending = False
@@ -64,33 +69,39 @@ class Keeper:
     def _take_in(self, rows: list[Row]) -> None:
         for row in rows:
             self._history.add(row.body)
-            self._hosts.add(row.host)
+            if row.body.get("attempt"):
+                self._hosts.add(row.host)
             self._fleet = fold_streak(self._fleet, row.body)
             if row.host == self.host:
                 self._breaker = fold_breaker(self._breaker, row.body, self._limits())
 
     def run_pass(self) -> float:
-        """Do what is due; gives back in how many seconds to come again at the latest. Raises nothing that time may heal."""
+        """Do what is due; gives back in how many seconds to come again at the latest.
+
+        A step that the disk or the share refuses is tried again later, and keeps no other step from being done.
+        """
         now = time.monotonic()
         try:
-            return self._pass(now)
-        except (OSError, IOFailed) as error:
-            self._once(f"{error}; trying again")
-            self.claims = str(error)
-            self._beat(now, frozenset())
+            stops = self.spool.stops()
+        except OSError as error:
+            self._hold(f"{self.spool.root}: {error.strerror}", now)
             return _HOLD_S
-
-    def _pass(self, now: float) -> float:
-        stops = self.spool.stops()
+        asked = mode(stops)
         if self.halt.see(stops, utc(time.time())):
             self._beat(now, stops)
-        self._reap(now)
-        self._end_what_must(now, mode(stops))
-        self._tell_stops(stops)
-        self._mind_breakers()
-        self._claim(now, mode(stops))
+        self._try(partial(self._reap, now), now)
+        self._end_what_must(now, asked)
+        self._try(partial(self._tell_stops, stops), now)
+        self._try(self._mind_breakers, now)
+        self._try(partial(self._claim, now, asked), now)
         self._beat(now, stops)
         return self._pause(now)
+
+    def _try(self, step: Callable[[], None], now: float) -> None:
+        try:
+            step()
+        except (OSError, IOFailed) as error:
+            self._hold(f"{error}", now)
 
     def _once(self, line: str) -> None:
         if line not in self._said:
@@ -101,12 +112,13 @@ class Keeper:
         for answer in self.crew.hear():
             if not answer["started"]:
                 self._hold(f"not started: {answer['reason']}", now)
-        if ends := self.ward.look(now, self._history):
+        ends = self.ward.look(now, self._history)
+        for line in self.ward.unknown:
+            self._once(f"cannot tell what became of {line}; looking again")
+        if ends:
             reap.finish(self.spool, self._ledger, self.host, ends)
             for end in ends:
                 self.queue.taken(end.path.name)
-        for line in self.ward.unknown:
-            self._once(f"cannot tell what became of {line}; looking again")
         self._take_in(self._ledger.poll())
         self._merge(now)
 
@@ -115,9 +127,9 @@ class Keeper:
         if now >= self._merge_from:
             self._merge_from = now + HEARTBEAT_S
             home = self.settings.home
-            mine = home in (None, self.host) or home not in self._living()
+            mine = home in (None, self.host) or home not in self._living(now)
             if mine and self._merger is None:
-                self._merger = Merger.alone(self.spool.ledger_d, self.spool.ledger)
+                self._merger = Merger.alone(self._ledger, self.spool.ledger)
             elif self._merger is not None and not mine:
                 self._merger.close()
                 self._merger = None
@@ -222,16 +234,22 @@ class Keeper:
     def _why_not(self, job: Job, others: list[Offer]) -> str | None:
         return blocked(job, self.offer, others, self._history.fate, time.time(), self.offer.gpus)
 
-    def _living(self) -> dict[str, Mapping[str, Any]]:
-        """The heartbeats of the other hosts that live."""
-        beats = self.spool.heartbeats().items()
-        return {host: body for host, body in beats if host != self.host and _is_fresh(body, time.time())}
+    def _living(self, now: float) -> dict[str, Mapping[str, Any]]:
+        """The heartbeats of the other hosts that aren't suspect: their counter has moved within 180 s of our own clock."""
+        beats = {host: body for host, body in self.spool.heartbeats().items() if host != self.host}
+        for host, body in beats.items():
+            mark = (body.get("boot"), body.get("counter"))
+            if self._peers.get(host, (None, 0.0))[0] != mark:
+                self._peers[host] = (mark, now)
+        return {host: body for host, body in beats.items() if now - self._peers[host][1] < SUSPECT_S}
 
     def _others(self, now: float) -> list[Offer]:
         """What the other hosts that live and claim have to offer, as of a second ago at most."""
         if now >= self._offers_from:
             self._offers_from = now + 1.0
-            self._offers = [offer_of(host, body) for host, body in self._living().items() if body.get("claims") is None]
+            self._offers = [
+                offer_of(host, body) for host, body in self._living(now).items() if body.get("claims") is None
+            ]
         return self._offers
 
     def _start(self, job: Job, now: float) -> None:
@@ -247,12 +265,29 @@ class Keeper:
             self._hold(f"{job.id}: not started: {error}", now)
 
     def _reject(self, id_: str, why: str) -> None:
+        """Aside first, then the row, then the reason beside it: what a kill leaves undone, the next start does."""
         aside = claim.set_aside(self.spool, f"{id_}.json")
         self.queue.taken(id_)
         if aside is not None:
-            claim.say_why(aside, why)
-            self._append([order.rejected_row(id_, why)])
-            self.log(f"rejected {id_}: {why}")
+            self._rejected(aside, why)
+
+    def _rejected(self, aside: Path, why: str) -> None:
+        id_ = job_id(aside.name) or aside.name.partition(".json")[0]
+        self._append([order.rejected_row(id_, why)])
+        claim.say_why(aside, why)
+        self.log(f"rejected {id_}: {why}")
+
+    def tidy(self) -> None:
+        """Once a start: finish rejections that were cut short, sweep tmp/ of what is a day old. Raises OSError."""
+        names = {entry.name for entry in scan(self.spool.rejected)}
+        for name in names:
+            if not name.endswith(".why") and not name.startswith(".") and f"{name}.why" not in names:
+                self._rejected(
+                    self.spool.rejected / name, "it cannot be run; fleetd was killed before it could say why"
+                )
+        for entry in scan(self.spool.tmp):
+            if entry.is_file(follow_symlinks=False) and entry.stat().st_mtime < time.time() - DAY_S:
+                os.unlink(entry.path)
 
     def _beat(self, now: float, stops: frozenset[str]) -> None:
         """The heartbeat: at each change, and every ten seconds."""
@@ -264,7 +299,7 @@ class Keeper:
             "busy": [attempt.id for attempt in self.ward.running]
             + [path.rpartition("/")[2] for path in self.crew.starting()],
             "tags": sorted(self.offer.tags),
-            "cores": self.offer.lanes,
+            "cores": self._cores,
             "gpus": self.offer.gpus,
             "breaker": {"open": self._breaker.open, "until": utc(self._breaker.until) if self._breaker.open else None}
             | {"reason": self._breaker.reason or None},
@@ -281,7 +316,7 @@ class Keeper:
             self._beaten, self._beat_at = said, now
 
     def _pause(self, now: float) -> float:
-        pause = self.settings.poll_s
+        pause = min(self.settings.poll_s, max(0.0, self._beat_at + HEARTBEAT_S - now))
         if self.ward.ending():
             pause = min(pause, _ENDING_S)
         if self.ward.unknown or self.queue.half_written() or now < self._hold_until:
@@ -304,10 +339,3 @@ class Keeper:
     def close(self) -> None:
         """Let go: the running jobs go on, the next daemon adopts them."""
         self.crew.close()
-
-
-def _is_fresh(body: Mapping[str, Any], now: float) -> bool:
-    try:
-        return seconds(body["at"]) > now - SUSPECT_S
-    except (KeyError, TypeError, ValueError):
-        return False

@@ -3,7 +3,7 @@
 from typing import Any
 
 from fleetd.claim import Claim
-from fleetd.job import Outcome
+from fleetd.job import Job, Outcome
 from fleetd.lease import boot_id
 from fleetd.settings import Settings
 from fleetd.spool import Spool
@@ -42,10 +42,17 @@ def environment(spool: Spool, host: str, taken: Claim) -> dict[str, str]:
         "FLEET_OUT": str(path / "out"),
         "FLEET_RESULT": str(path / "result.json"),
         "FLEET_CORES": str(job.cores),
+        **_previous(spool, job),
         **dict.fromkeys(THREADS, str(job.cores)),
         **job.env,
         "FLEET_CLAIM": taken.token,
     }
+
+
+def _previous(spool: Spool, job: Job) -> dict[str, str]:
+    """Where the last attempt left its files, if there was one: a stopped training run goes on from there."""
+    last = max(spool.ended.glob(f"*/{job.id}~{job.attempt - 1}/out"), default=None) if job.attempt > 1 else None
+    return {"FLEET_PREVIOUS": str(last)} if last else {}
 
 
 def rejected_row(id_: str, why: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from fleetd.crew import Crew
 from fleetd.errors import BadData
 from fleetd.files import look, replace_file, scan
 from fleetd.history import History
-from fleetd.job import Outcome, Result, decode_job, encode_json, utc
+from fleetd.job import NAME, Outcome, Result, decode_job, encode_json, utc
 from fleetd.lease import lives
 from fleetd.ledger import Ledger
 from fleetd.reap import End, State, Verdict
@@ -26,12 +26,16 @@ _CLAIM_NAME_PARTS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One that runs here: where, the lanes it takes, and its parent's pid (None: nobody is its parent any more)."""
+    """One that runs here: where, the lanes it takes, and its parent's pid (None: nobody is its parent any more).
+
+    Of an attempt that is not `known` the disk or the share doesn't tell now what became of it: it keeps its lane.
+    """
 
     path: Path
     cores: int
     parent: int | None
     pid: Mapping[str, Any]
+    known: bool = True
 
     @property
     def id(self) -> str:
@@ -58,6 +62,8 @@ class Ward:
         ordered = self._crew.starting()
         for entry in sorted(scan(self._spool.running / self._host), key=lambda entry: entry.name):
             path = Path(entry.path)
+            if not _is_attempt(entry):
+                continue
             try:
                 if "~" in entry.name:
                     path = self._enter(path)
@@ -66,7 +72,7 @@ class Ward:
                 ends += self._act(path, verdict, now, own=lane is not None)
             except (OSError, BadData) as error:
                 self.unknown.append(f"{path}: {error}")
-                self.running.append(Attempt(path=path, cores=1, parent=None, pid={}))
+                self.running.append(Attempt(path=path, cores=1, parent=None, pid={}, known=False))
         here = {str(attempt.path) for attempt in self.running}
         self._told &= here
         self._endings = {path: ending for path, ending in self._endings.items() if path in here}
@@ -142,6 +148,8 @@ class Ward:
 
     def end(self, attempt: Attempt, outcome: Outcome, now: float) -> bool:
         """See to it that the attempt ends; True the first time. Its parent, told by SIGTERM, does it, or else we do."""
+        if not attempt.known:
+            return False
         first = str(attempt.path) not in self._told
         self._told.add(str(attempt.path))
         if attempt.parent is None:
@@ -161,6 +169,13 @@ class Ward:
     def ending(self) -> bool:
         """Whether a tree without a parent is being ended, so that the next pass is due soon."""
         return bool(self._endings)
+
+
+def _is_attempt(entry: os.DirEntry[str]) -> bool:
+    """Whether the entry is a claim or an attempt's directory, and no .nfs file or stranger's link."""
+    if entry.is_symlink():
+        return False
+    return bool(NAME.fullmatch(entry.name)) if entry.is_dir() else "~" in entry.name
 
 
 def _record(result: Result) -> dict[str, Any]:

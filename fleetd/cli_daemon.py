@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from fleetd.cores import allowed_cores
-from fleetd.errors import BadSettings, FleetError, TryLater, Usage
+from fleetd.errors import BadSettings, FleetError, IOFailed, NotPermitted, TryLater, Usage
 from fleetd.job import NAME
 from fleetd.keeper import Keeper
 from fleetd.lane import Offer
 from fleetd.lease import host_name, only_one
-from fleetd.loop import run
+from fleetd.loop import Ending, run
 from fleetd.settings import Settings, read_settings
 from fleetd.spool import Spool, find_spool
 
@@ -45,7 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _offer(args: argparse.Namespace, settings: Settings, host: str) -> Offer:
     at = settings.host(host)
-    lanes = args.lanes or at.lanes or allowed_cores().cores
+    lanes = args.lanes if args.lanes is not None else at.lanes or allowed_cores().cores
     tags = tuple(filter(None, args.tags.split(","))) if args.tags is not None else at.tags
     if lanes < 1 or (bad := [tag for tag in tags if not NAME.fullmatch(tag)]):
         message = f"--lanes {lanes}: at least 1" if lanes < 1 else f"--tags: {bad[0]!r} is no name"
@@ -53,8 +53,10 @@ def _offer(args: argparse.Namespace, settings: Settings, host: str) -> Offer:
     return Offer(host=host, lanes=lanes, tags=frozenset(tags))
 
 
-def _say(line: str) -> None:
-    print(f"fleetd: {line}", file=sys.stderr, flush=True)
+def _say(line: str, level: int = 6) -> None:
+    """One line to stderr; under a journal with its level in front (sd-daemon(3))."""
+    prefix = f"<{level}>" if "JOURNAL_STREAM" in os.environ else "fleetd: "
+    print("\n".join(prefix + part for part in line.splitlines()), file=sys.stderr, flush=True)
 
 
 def _serve(args: argparse.Namespace, spool: Spool, settings: Settings, host: str) -> int:
@@ -63,6 +65,7 @@ def _serve(args: argparse.Namespace, spool: Spool, settings: Settings, host: str
     with only_one(spool.hosts / f"{host}.lock", whose):
         offer = _offer(args, settings, host)
         keeper = Keeper(spool, settings, offer, os.environ, log)
+        keeper.tidy()
 
         def reload() -> None:
             try:
@@ -71,34 +74,48 @@ def _serve(args: argparse.Namespace, spool: Spool, settings: Settings, host: str
                 keeper.ward.grace_s = fresh.grace_s
                 log("settings read again")
             except FleetError as error:
-                log(f"{error}\nfleetd: the old settings stay")
+                log(f"{error}\nthe old settings stay")
 
         log(f"{host}: {offer.lanes} lanes ({allowed_cores().why}), spool {spool.root}")
-        peaceful = run(keeper, os.environ, log, reload, once=args.once)
-        if args.once and keeper.claims is not None and not keeper.draining:
+        ending = run(keeper, os.environ, log, reload, once=args.once)
+        if ending is Ending.FORCED:
+            return 130
+        if ending is Ending.ONCE and keeper.claims is not None:
             raise TryLater(keeper.claims)
-    return 0 if peaceful else 130
+    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run fleetd; gives back its exit code."""
     args = build_parser().parse_args(argv)
     try:
-        spool = find_spool(args.spool, os.environ)
-        host = host_name({"FLEET_HOST": args.host} if args.host else os.environ)
-        settings = read_settings(spool.settings)
-        if args.check_config:
-            _offer(args, settings, host)
-            if not args.quiet:
-                _say(f"{spool.settings}: no errors")
-            return 0
-        return _serve(args, spool, settings, host)
+        return _run(args)
     except BadSettings as error:
-        print(f"{error}\nfleetd: not started", file=sys.stderr)
+        _say(f"{error}\nnot started", 3)
         return error.exit_code
     except FleetError as error:
-        print(f"fleetd: {error}", file=sys.stderr)
+        _say(str(error), 3)
         return error.exit_code
+    except OSError as error:
+        _say(f"{error.filename or 'the spool'}: {error.strerror}", 3)
+        return NotPermitted.exit_code if isinstance(error, PermissionError) else IOFailed.exit_code
+    except Exception as error:
+        if args.verbose or os.environ.get("FLEET_DEBUG"):
+            raise
+        _say(f"a bug: {type(error).__name__}: {error}; -v shows where", 2)
+        return FleetError.exit_code
+
+
+def _run(args: argparse.Namespace) -> int:
+    spool = find_spool(args.spool, os.environ)
+    host = host_name({"FLEET_HOST": args.host} if args.host else os.environ)
+    settings = read_settings(spool.settings)
+    if args.check_config:
+        _offer(args, settings, host)
+        if not args.quiet:
+            _say(f"{spool.settings}: no errors")
+        return 0
+    return _serve(args, spool, settings, host)
 
 
 if __name__ == "__main__":

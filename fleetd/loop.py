@@ -5,7 +5,11 @@ import os
 import select
 import signal
 import socket
+import threading
+import time
 from collections.abc import Callable, Mapping
+from enum import Enum
+from pathlib import Path
 
 from fleetd.keeper import Keeper
 from fleetd.watch import Watch, is_remote, watch
@@ -46,6 +50,34 @@ class Wakes:
             os.read(self._read, 65536)
 
 
+class Watchdog:
+    """Tells systemd that the loop turns, or waits: on its own sleep or on a share that hangs; only one that spins is not fed."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ, self._main = environ, threading.get_native_id()
+        self._turned = time.monotonic()
+        self._limit_s = int(environ.get("WATCHDOG_USEC") or 0) / 1e6
+        if self._limit_s > 0 and environ.get("WATCHDOG_PID") in (None, str(os.getpid())):
+            threading.Thread(target=self._feed, name="watchdog", daemon=True).start()
+
+    def turned(self) -> None:
+        """The loop has come round."""
+        self._turned = time.monotonic()
+
+    def _feed(self) -> None:
+        while True:
+            if time.monotonic() - self._turned < self._limit_s / 2 or self._waits():
+                notify(self._environ, "WATCHDOG=1")
+            time.sleep(self._limit_s / 4)
+
+    def _waits(self) -> bool:
+        """Whether the loop's thread is inside a system call that has not come back."""
+        with contextlib.suppress(OSError, IndexError):
+            stat = Path(f"/proc/self/task/{self._main}/stat").read_bytes()
+            return stat.rpartition(b")")[2].split()[0] != b"R"
+        return False
+
+
 def notify(environ: Mapping[str, str], state: str) -> None:
     """Tell the service manager, if there is one (sd_notify's protocol: a datagram to NOTIFY_SOCKET)."""
     address = environ.get("NOTIFY_SOCKET")
@@ -75,15 +107,25 @@ class Signals:
         self.reload = True
 
 
+class Ending(Enum):
+    """Why the loop came to its end."""
+
+    RELEASED = "released"  # SIGTERM: the running jobs go on
+    DRAINED = "drained"  # SIGINT: they have ended by themselves
+    FORCED = "forced"  # SIGINT twice: they were ended
+    ONCE = "once"  # nothing was left to do, or nothing may be claimed
+
+
 def run(
     keeper: Keeper, environ: Mapping[str, str], log: Callable[[str], None], reload: Callable[[], None], *, once: bool
-) -> bool:
-    """Pass after pass until told to end; with `once`, until nothing is left for this host. False when ended by force."""
+) -> Ending:
+    """Pass after pass until told to end; with `once`, until nothing is left for this host."""
     wakes, signals = Wakes(), Signals()
     watching, why = watch(keeper.spool, wakes.wake)
     if why:
         log(why)
     blind = watching is None and not is_remote(keeper.spool.root)
+    watchdog = Watchdog(environ)
     notify(environ, "READY=1")
     try:
         while not signals.terminated:
@@ -92,14 +134,15 @@ def run(
                 reload()
             _mind_interrupts(keeper, signals, log)
             pause = keeper.run_pass()
-            if _over(keeper, once=once):
-                break
+            watchdog.turned()
+            if ending := _over(keeper, once=once):
+                return ending
             wakes.adopt(_adopted(keeper))
             wakes.sleep(keeper, min(pause, _BLIND_S) if blind else pause)
+        return Ending.RELEASED
     finally:
         notify(environ, "STOPPING=1")
         _close(keeper, watching)
-    return not keeper.ending
 
 
 def _mind_interrupts(keeper: Keeper, signals: Signals, log: Callable[[str], None]) -> None:
@@ -111,12 +154,12 @@ def _mind_interrupts(keeper: Keeper, signals: Signals, log: Callable[[str], None
         log("ending the running jobs")
 
 
-def _over(keeper: Keeper, *, once: bool) -> bool:
+def _over(keeper: Keeper, *, once: bool) -> Ending | None:
+    if keeper.ward.running or keeper.crew.starting():
+        return None
     if keeper.draining:
-        return not keeper.ward.running and not keeper.crew.starting()
-    return (
-        once and (keeper.claims is not None or keeper.idle()) and not keeper.ward.running and not keeper.crew.starting()
-    )
+        return Ending.FORCED if keeper.ending else Ending.DRAINED
+    return Ending.ONCE if once and (keeper.claims is not None or keeper.idle()) else None
 
 
 def _adopted(keeper: Keeper) -> set[int]:

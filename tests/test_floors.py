@@ -7,22 +7,29 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ENGINE = {
-    "errors": 0, "toml": 0, "job": 0, "cores": 0, "settings": 0,
-    "lane": 1, "breaker": 1, "stops": 1,
-    "lease": 2,
-    "spool": 3, "ledger": 3,
-    "child": 4, "watch": 4,
-    "keeper": 5,
-}  # fmt: skip
-PLANNER = {
-    "arena": 0,
-    "brain": 1,
-    "train": 2,
-    "census": 3, "space": 3, "seeds": 3, "stats": 3,
-    "standing": 4, "policy": 4, "verdict": 4,
-    "fill": 5,
-}  # fmt: skip
+ENGINE_FLOORS = (
+    ("errors", "toml", "job", "cores", "settings", "log", "tree"),
+    ("files", "lane", "breaker", "stops", "history"),
+    ("lease", "crew"),
+    ("spool", "ledger"),
+    ("claim", "queue", "halt", "order", "reap", "child", "watch"),
+    ("ward", "recall", "keeper", "loop"),
+)
+PLANNER_FLOORS = (
+    ("arena",),
+    ("brain",),
+    ("train",),
+    ("census", "space", "seeds", "stats", "plan", "trial"),
+    ("standing", "policy", "verdict", "reading"),
+    ("due", "fill"),
+)
+
+
+def numbered(floors: tuple[tuple[str, ...], ...]) -> dict[str, int]:
+    return {room: number for number, rooms in enumerate(floors) for room in rooms}
+
+
+ENGINE, PLANNER = numbered(ENGINE_FLOORS), numbered(PLANNER_FLOORS)
 FLOORS = {"fleetd": (ENGINE, 6), "planner": (PLANNER, 7)}
 FILES = sorted(path for package in FLOORS for path in (ROOT / package).rglob("*.py"))
 

@@ -183,7 +183,7 @@ def _drain(started: Started, asked: Asked, progress: Progress, talk: Talk) -> No
             started.daemon.interrupt()
         time.sleep(POLL_S)
     progress.look()
-    if code := started.daemon.ended():
+    if not hurried and (code := started.daemon.ended()):
         talk.say(f"fleetd ended with exit {code}; its last lines:\n{started.daemon.last_lines()}")
 
 

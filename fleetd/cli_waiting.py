@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fleetd.cli_state import Beat, State
 from fleetd.cli_talk import count
 from fleetd.job import Job, Outcome
-from fleetd.lane import Fate, Offer, blocked
+from fleetd.lane import Fate, blocked, offer_of
 from fleetd.ledger import Row
 
 
@@ -34,7 +34,7 @@ def _fates(last: Mapping[str, Row]) -> Callable[[str], Fate]:
 
 
 def _reason(job: Job, living: Sequence[Beat], fate: Callable[[str], Fate], now: float, ahead: int) -> str:
-    offers = [offer_of(beat) for beat in living]
+    offers = [offer_of(beat.host, beat.body) for beat in living]
     barred = []
     for beat, offer in zip(living, offers, strict=True):
         others = [other for other in offers if other is not offer]
@@ -43,13 +43,6 @@ def _reason(job: Job, living: Sequence[Beat], fate: Callable[[str], Fate], now: 
             return "for a free lane" if not ahead else f"for a free lane, {count(ahead, 'job')} before it"
         barred.append(why)
     return barred[0]
-
-
-def offer_of(beat: Beat) -> Offer:
-    """What a host's heartbeat says it offers."""
-    body = beat.body
-    lanes, gpus = int(body.get("lanes") or 0), int(body.get("gpus") or 0)
-    return Offer(host=beat.host, lanes=lanes, tags=frozenset(body.get("tags") or ()), gpus=gpus)
 
 
 def _rests(beat: Beat) -> str | None:

@@ -115,7 +115,7 @@ def _headline(job: Subject, talk: Talk) -> str:
 
 def _facts(spool: Spool, job: Subject) -> Iterator[tuple[str, str]]:
     known = job.running.job if job.running else job.waiting
-    body: Mapping[str, Any] = job.rows[-1].body if job.rows else {}
+    body: Mapping[str, Any] = job.rows[-1].body if job.rows and not known else {}
     argv = known.argv if known else body.get("argv") or ()
     if argv:
         yield "command", command_line(argv, 400)
@@ -131,7 +131,9 @@ def _facts(spool: Spool, job: Subject) -> Iterator[tuple[str, str]]:
         yield "result", gist(body, 400) or "none written"
     if body.get("cpu_s") is not None:
         yield "used", f"{span(body['cpu_s'])} of CPU, {body.get('max_rss_mb') or 0:.0f} MB at most"
-    for row in job.rows[:-1]:
+    if job.running and (so_far := read_json(job.running.path / "result.json")) is not None:
+        yield "so far", gist({"result": so_far}, 400)
+    for row in job.rows if known else job.rows[:-1]:
         yield "before", f"attempt {row.body['attempt']}: {how_ended(row.body)} on {row.host}"
     if (log := _log_path(spool, job)) is not None:
         yield "files", clean(str(log.parent))

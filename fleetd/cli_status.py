@@ -7,7 +7,7 @@ from typing import Any
 
 from fleetd.breaker import describe
 from fleetd.cli_state import Beat, State, read_state, short, started_at
-from fleetd.cli_talk import Talk, clean, clock, columns, command_line, count, cut, span, terminal_width
+from fleetd.cli_talk import Talk, clean, clock, columns, command_line, count, cut_shown, span, terminal_width
 from fleetd.cli_waiting import reasons
 from fleetd.job import seconds
 from fleetd.lease import host_name
@@ -40,7 +40,7 @@ def _sentence(state: State, now: float, talk: Talk) -> str:
     c = state.counts()
     text = f"{c['queued']} queued, {c['running']} running, {c['done']} done, {c['failed']} failed"
     left = c["queued"] + c["running"]
-    if left and state.rate:
+    if left and state.rate and "STOP_NOW" not in state.stops and any(beat.live for beat in state.beats):
         text += f"; about {span(left / state.rate)} to empty"
     stops = [f"{name} set {clock(at, now)}" for name, at in state.stops.items()]
     return f"{talk.paint('bold', text)}    {talk.paint('yellow', '  '.join(stops))}".rstrip() if stops else text
@@ -61,8 +61,7 @@ def _host_lines(state: State, now: float, talk: Talk) -> list[str]:
 
 def cut_line(line: str, talk: Talk) -> str:
     """The line cut to a terminal's width; whole where it goes elsewhere."""
-    room = terminal_width(talk.environ) + 9 * talk.colored
-    return cut(line, room) if talk.out.isatty() else line
+    return cut_shown(line, terminal_width(talk.environ)) if talk.out.isatty() else line
 
 
 def _kind(beat: Beat) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +11,7 @@ from datetime import datetime
 from typing import Any, TextIO
 
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
+COLOR = re.compile(r"(\033\[\d*m)")
 DOTS = {"live": ("●", "green"), "open": ("○", "yellow"), "dead": ("○", "red"), "ended": ("●", "green")}
 
 
@@ -82,7 +84,19 @@ def command_line(argv: Sequence[str], width: int = 60) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def cut_shown(text: str, width: int) -> str:
+    """The same for a line with colours in it, which take no room."""
+    shown, pieces = 0, COLOR.split(text)
+    for at, piece in enumerate(pieces):
+        if COLOR.fullmatch(piece):
+            continue
+        if shown + len(piece) > width:
+            return "".join(pieces[:at]) + cut(piece, width - shown) + "".join(filter(COLOR.fullmatch, pieces[at:]))
+        shown += len(piece)
+    return text
 
 
 def span(seconds: float | None) -> str:

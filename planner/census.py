@@ -9,7 +9,6 @@ when it crashes or falls silent, the first play that was due is to blame, and th
 
 import contextlib
 import json
-import math
 import os
 import queue
 import signal
@@ -24,6 +23,7 @@ from fleetd import NotFound, decode_json, encode_json
 
 ASKED_MOST = 2
 LINE_MAX = 1 << 20
+SCORE_MOST = 1e300
 LEAVE_S = 5.0  # for a census that has answered everything to end by itself
 
 
@@ -37,7 +37,17 @@ class Play:
     seconds: float
 
 
-Hear = Callable[[int, float | None, str | None], None]  # play, score, or why there is none
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A play's score, or why there is none; `extra` is what the census said besides."""
+
+    id: int
+    score: float | None = None
+    why: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+Hear = Callable[[Answer], None]
 
 
 @dataclass(slots=True)
@@ -59,9 +69,9 @@ def collect(
     due = {play.id: play for play in plays}
     count = Count()
 
-    def heard(id_: int, score: float | None, why: str | None) -> None:
-        del due[id_]
-        hear(id_, score, why)
+    def heard(answer: Answer) -> None:
+        del due[answer.id]
+        hear(answer)
 
     while due and not enough():
         count.starts += 1
@@ -70,7 +80,7 @@ def collect(
         for id_ in blamed:
             count.asked[id_] = count.asked.get(id_, 0) + 1
             if count.asked[id_] == ASKED_MOST:
-                heard(id_, None, ended or "never answered")
+                heard(Answer(id=id_, why=ended or "never answered"))
     return count
 
 
@@ -92,7 +102,7 @@ def _run(command: Sequence[str], due: Mapping[int, Play], silence_s: float, hear
             if (answer := _answer(line, due)) is None:
                 count.noise += 1
                 continue
-            heard(*answer)
+            heard(answer)
             limit = time.monotonic() + silence_s
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(LEAVE_S)
@@ -148,31 +158,35 @@ def _how(process: subprocess.Popen[bytes]) -> str | None:
     return f"the census ended with exit {code}" if code else None
 
 
-def _answer(line: bytes, due: Mapping[int, Play]) -> tuple[int, float | None, str | None] | None:
-    """(play, score, error) of a line that answers a play that is due, or None."""
-    try:
-        value = decode_json(line)
-    except ValueError:
-        value = _not_finite(line)
+def _answer(line: bytes, due: Mapping[int, Play]) -> Answer | None:
+    """What the line says of a play that is due, or None."""
+    value = _decode(line)
     if not isinstance(value, dict):
         return None
-    id_ = value.get("id")
+    id_ = value.pop("id", None)
     if isinstance(id_, bool) or not isinstance(id_, int) or id_ not in due:
         return None
-    if "score" in value:
-        return _scored(id_, value["score"])
-    return (id_, None, str(value["error"])[:200]) if "error" in value else None
-
-
-def _scored(id_: int, score: Any) -> tuple[int, float | None, str | None]:
-    if isinstance(score, bool) or not isinstance(score, int | float):
-        return id_, None, f"the score is no number: {str(score)[:40]!r}"
-    return (id_, float(score), None) if math.isfinite(score) else (id_, None, f"the score is {score}")
-
-
-def _not_finite(line: bytes) -> Any:
-    """The line read as Python's JSON, which knows NaN and Infinity: that play failed, and the reason can be said."""
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
+    if "error" in value:
+        return Answer(id=id_, why=str(value["error"])[:200])
+    if "score" not in value:
         return None
+    score = value.pop("score")
+    wrong = _wrong_score(score)
+    return Answer(id=id_, why=wrong) if wrong else Answer(id=id_, score=float(score), extra=value)
+
+
+def _wrong_score(score: Any) -> str | None:
+    if isinstance(score, bool) or not isinstance(score, int | float):
+        return f"the score is no number: {str(score)[:40]!r}"
+    return None if abs(score) < SCORE_MOST else "the score is no finite double"
+
+
+def _decode(line: bytes) -> Any:
+    """The line's value; of one that has NaN or Infinity in it only the play and its failure."""
+    with contextlib.suppress(ValueError):
+        return decode_json(line)
+    with contextlib.suppress(ValueError, RecursionError):
+        value = json.loads(line)
+        if isinstance(value, dict):
+            return {"id": value.get("id"), "error": f"not finite: {value.get('score')}"}
+    return None

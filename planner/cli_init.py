@@ -21,7 +21,7 @@ seconds = 900                        # of play
 heldout = 400                        # seeds that nobody used before: they decide
 cores = 1                            # what one census may use
 deterministic = true                 # the same play, the same score; false for an engine on a clock
-play_timeout_s = 60                  # without an answer for so long, the play that is due is taken for hung
+play_timeout_s = 300                 # no answer for so long: the play that is due hangs; a batch must fit in it
 needs = []                           # tags that a host must have
 
 [net]

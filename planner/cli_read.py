@@ -47,7 +47,8 @@ def read(args: argparse.Namespace, talk: Talk) -> int:
         return 0
     sheet = Sheet(block, known_reads(rows, block, build, talk.environ.get("FLEET_JOB_ID", "")), build)
     talk.say(f"{block.trial.change}: {count(len(block.seeds), 'seed')} ({block.purpose}), {sheet.reused} reads known")
-    play(sheet, block.play_timeout_s, census_command(block, talk.environ), write)
+    with Path(_needed(talk.environ, "FLEET_OUT"), "plays.jsonl").open("ab") as record:
+        play(sheet, block.play_timeout_s, census_command(block, talk.environ), write, record)
     return _said(sheet, talk)
 
 

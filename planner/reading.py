@@ -11,10 +11,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from fleetd import BadSettings, Row, encode_json
-from planner.census import Play, collect
+from planner.census import Answer, Play, collect
 from planner.trial import PLAN, Block, decode_reads, is_void, player_hash
 
 WRITE_EVERY_S = 0.5
@@ -102,14 +102,17 @@ class Sheet:
         players, seconds = self._block.players, self._block.trial.seconds
         return [Play(id=i, weights=players[p], seed=s, seconds=seconds) for i, (p, s) in self._asked.items()]
 
-    def hear(self, id_: int, score: float | None, why: str | None) -> None:
-        player, seed = self._asked[id_]
+    def hear(self, answer: Answer) -> dict[str, Any]:
+        """Take the answer down; gives it back with its player and seed, for the record."""
+        player, seed = self._asked[answer.id]
         self.played += 1
-        if score is None:
-            self._errors[why or "no score"] += 1
+        if answer.score is None:
+            self._errors[answer.why or "no score"] += 1
             self.failed.add(seed)
         else:
-            self._scores[player, seed] = score
+            self._scores[player, seed] = answer.score
+        said = {"score": answer.score} if answer.score is not None else {"error": answer.why}
+        return {"player": player, "seed": seed, **said, **answer.extra}
 
     def void(self) -> bool:
         """Whether over 5 % of the pairs can no longer be had."""
@@ -139,13 +142,22 @@ class Sheet:
         }
 
 
-def play(sheet: Sheet, silence_s: float, command: list[str], write: Callable[[Mapping[str, Any]], None]) -> None:
-    """Play what the sheet asks for; `write` gets partial results now and then, and the last one however this ends."""
+def play(
+    sheet: Sheet,
+    silence_s: float,
+    command: list[str],
+    write: Callable[[Mapping[str, Any]], None],
+    record: BinaryIO,
+) -> None:
+    """Play what the sheet asks for; `write` gets partial results now and then, and the last one however this ends.
+
+    `record` gets a JSON line for each play with all that the census said of it.
+    """
     written = -WRITE_EVERY_S
 
-    def hear(id_: int, score: float | None, why: str | None) -> None:
+    def hear(answer: Answer) -> None:
         nonlocal written
-        sheet.hear(id_, score, why)
+        record.write(encode_json(sheet.hear(answer)) + b"\n")
         if (now := time.monotonic()) - written >= WRITE_EVERY_S:
             write(sheet.result())
             written = now

@@ -219,7 +219,7 @@ def standing(facts: Facts, space: Space, alive: Mapping[str, Block]) -> Standing
     return Standing(
         best=_best(space, rulings),
         courses=_courses(trials, draws, attempts, rulings, alive),
-        draws=tuple(draws.values()),
+        draws=tuple(sorted(draws.values(), key=lambda draw: (draw.span, draw.whose))),
         plays=_plays(attempts),
         pass_=max((trial.pass_ for trial in trials.values()), default=1),
         rulings=tuple(rulings),

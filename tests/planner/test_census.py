@@ -1,0 +1,96 @@
+"""The census contract against real processes: any order, any noise, and a reason for every play that fails."""
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fleetd import NotFound
+from planner.census import Play, collect
+
+HILL = Path(__file__).resolve().parent.parent / "rigs" / "hill.py"
+SEEDS = range(1, 11)
+
+
+def ask(*trouble, silence_s=5.0, enough=lambda: False, command=None):
+    """(scores by seed, reasons by seed, what the collection counted) of ten plays."""
+    plays = [Play(id=n, weights={"good": 0.5}, seed=seed, seconds=1) for n, seed in enumerate(SEEDS)]
+    answers = {}
+
+    def hear(answer):
+        assert answer.id not in answers
+        answers[answer.id] = answer
+
+    count = collect(command or [sys.executable, str(HILL), "census", *trouble], plays, silence_s, hear, enough)
+    scores = {plays[a.id].seed: a.score for a in answers.values() if a.score is not None}
+    return scores, {plays[a.id].seed: a.why for a in answers.values() if a.why}, count
+
+
+@pytest.mark.parametrize("way", ["", "batch", "backwards", "chatter"])
+def test_every_order_gives_the_same_scores(way):
+    scores, failed, count = ask(*([way] if way else []))
+    assert (sorted(scores), failed) == (list(SEEDS), {})
+    assert scores == ask()[0]
+    assert count.starts == 1
+    assert count.noise == (30 if way == "chatter" else 0)
+
+
+@pytest.mark.parametrize(("trouble", "why"), [("nan:3", "not finite: nan"), ("error:3", "no luck")])
+def test_a_play_without_a_score_fails_with_its_reason(trouble, why):
+    scores, failed, count = ask(trouble)
+    assert failed == {3: why}
+    assert len(scores) == 9
+    assert count.starts == 1
+
+
+def test_a_play_never_answered_is_asked_again_once():
+    scores, failed, count = ask("mute:3", "mute:7")
+    assert failed == {3: "never answered", 7: "never answered"}
+    assert (len(scores), count.starts) == (8, 2)
+
+
+def test_a_crash_costs_only_the_play_that_crashes():
+    scores, failed, count = ask("die:3")
+    assert failed == {3: "the census ended with exit 3"}
+    assert sorted(scores) == [s for s in SEEDS if s != 3]
+    assert count.starts == 3
+
+
+def test_a_play_that_hangs_is_given_up_after_its_time():
+    began = time.monotonic()
+    scores, failed, _ = ask("hang:9", silence_s=0.5)
+    assert failed == {9: "no answer for 0.5 s"}
+    assert len(scores) == 9
+    assert time.monotonic() - began < 10
+
+
+def test_enough_failures_end_the_asking():
+    heard = []
+    plays = [Play(id=n, weights={}, seed=1, seconds=1) for n in range(50)]
+    command = [sys.executable, str(HILL), "census", "die:1"]
+    collect(command, plays, 5.0, heard.append, lambda: len(heard) >= 2)
+    assert len(heard) == 2
+
+
+def test_scores_of_other_kinds_are_no_scores():
+    reply = 'import json,sys\nfor l in sys.stdin: print(json.dumps({"id": json.loads(l)["id"], "score": WHAT}))'
+    for what, told in (
+        ("True", "no number"),
+        ("'1'", "no number"),
+        ("10**400", "no finite double"),
+        ("None", "no number"),
+    ):
+        scores, failed, _ = ask(command=[sys.executable, "-c", reply.replace("WHAT", what)])
+        assert (scores, len(failed)) == ({}, 10)
+        assert told in failed[1]
+
+
+def test_a_census_that_cannot_start_is_said():
+    with pytest.raises(NotFound, match="no-such-game: No such file"):
+        ask(command=["/no-such-game"])
+
+
+def test_a_census_that_ends_without_reading_is_no_broken_pipe():
+    scores, failed, _ = ask(command=["true"])
+    assert (scores, set(failed.values())) == ({}, {"never answered"})

@@ -1,0 +1,226 @@
+"""fill: how much is queued, on which seeds, by whom, and what it settles."""
+
+import json
+import subprocess
+
+import pytest
+
+from fleetd import TryLater
+
+
+def payloads(farm):
+    return [job.payload for job in farm.jobs()]
+
+
+def spans(farm, purpose):
+    return {tuple(p["span"]) for p in payloads(farm) if p["purpose"] == purpose}
+
+
+def until_heldout(farm):
+    """Work until held-out seeds are queued; the payloads of those jobs."""
+    for _ in range(4):
+        farm.plan("fill", "--depth", "6")
+        if held := [p for p in payloads(farm) if p["purpose"] == "heldout"]:
+            return held
+        farm.run()
+    raise AssertionError
+
+
+def test_depth_counts_waiting_and_running_together(farm):
+    farm.plan("fill", "--depth", "3")
+    id_ = farm.spool.waiting()[0]
+    home = farm.spool.running / "calber" / id_
+    home.mkdir(parents=True)
+    (farm.spool.queue / f"{id_}.json").rename(home / "job.json")
+    for _ in range(5):
+        farm.plan("fill", "--depth", "4")
+    assert len(farm.spool.waiting()) == 3
+
+
+def test_a_job_between_queue_and_host_still_counts(farm):
+    farm.plan("fill", "--depth", "2")
+    id_ = farm.spool.waiting()[0]
+    (farm.spool.running / "ada").mkdir(parents=True)
+    (farm.spool.queue / f"{id_}.json").rename(farm.spool.running / "ada" / f"{id_}~1~00ff00ff.json")
+    farm.plan("fill", "--depth", "2")
+    assert len(farm.spool.waiting()) == 1
+
+
+def test_two_fills_at_once_queue_no_trial_twice(farm):
+    fills = [
+        subprocess.Popen(farm.command("fill", "--depth", "5"), env=farm.plan_environ(), stderr=subprocess.DEVNULL)
+        for _ in range(4)
+    ]
+    assert [fill.wait(60) for fill in fills] == [0] * 4
+    trials = [p["trial"] for p in payloads(farm)]
+    assert len(trials) == len(set(trials)) == 5
+
+
+def test_a_second_planner_waits_and_then_says_that_another_is_at_work(farm, monkeypatch):
+    monkeypatch.setattr("planner.fill.LOCK_S", 0.2)
+    with farm.filler().alone(), pytest.raises(TryLater, match="another fleet-plan is at work"), farm.filler().alone():
+        pass
+    with farm.filler().alone():
+        pass
+
+
+def test_running_fill_again_writes_no_verdict_twice(farm):
+    farm.plan("fill", "--depth", "6")
+    farm.run()
+    for _ in range(3):
+        farm.plan("fill", "--depth", "1")
+    named = [row.body["trial"] for row in farm.rows("keep", "adopt")]
+    assert len(named) == len(set(named)) == 5
+
+
+def test_every_verdict_names_its_jobs_and_says_why(farm):
+    farm.plan("fill", "--depth", "6")
+    farm.run()
+    farm.plan("fill", "--depth", "1")
+    for row in farm.rows("keep"):
+        body = row.body
+        assert body["by"].startswith("fleet-plan@")
+        assert body["reason"]
+        assert body["sentence"].startswith(f"{body['variable']} 0 → ")
+        assert len(body["jobs"]) == 1
+        assert {"effect", "se", "n", "interval"} <= body.keys()
+
+
+def test_trials_of_a_pass_share_their_search_seeds(farm):
+    farm.plan("fill", "--depth", "9")
+    assert [p["pass"] for p in payloads(farm)] == [1] * 6 + [2] * 3
+    assert spans(farm, "search") == {(1, 21), (21, 41)}
+
+
+def test_held_out_seeds_are_fresh_in_blocks_and_first_in_the_queue(farm):
+    held = until_heldout(farm)
+    assert [tuple(p["seeds"]) for p in held[:2]] == [(500_000_000, 500_000_060), (500_000_060, 500_000_120)]
+    assert farm.spool.waiting()[0].startswith("40-")
+    farm.run()
+    farm.plan("fill", "--depth", "1")
+    again = until_heldout(farm)
+    assert min(p["span"][0] for p in again) >= max(p["span"][1] for p in held)
+
+
+def test_an_adoption_brings_fresh_search_seeds_and_its_own_census_is_no_baseline(farm):
+    until_heldout(farm)
+    before = {tuple(row.body["payload"]["span"]) for row in farm.rows("result")} | spans(farm, "search")
+    farm.run()
+    farm.plan("fill", "--depth", "20")
+    adopted = farm.rows("adopt")[0].body["adopted"]
+    new = {tuple(p["span"]) for p in payloads(farm) if p["best"]["defaults"] == adopted}
+    assert new
+    assert not new & before
+
+
+def test_what_an_adoption_overtook_is_never_pooled_and_gets_its_turn_again(farm):
+    until_heldout(farm)
+    farm.plan("fill", "--depth", "12")
+    waiting = farm.spool.waiting()
+    for id_ in [id_ for id_ in waiting if id_.startswith("40-")]:
+        farm.run_job(id_)
+    farm.plan("fill", "--depth", "1")
+    assert farm.rows("adopt")
+    overtaken = [id_ for id_ in waiting if id_.startswith("50-")]
+    plays = [farm.run_job(id_)["plays"] for id_ in overtaken]
+    assert set(plays) == {0}
+    farm.plan("fill", "--depth", "1")
+    reasons = {job: row.body["reason"] for row in farm.rows("keep") for job in row.body["jobs"]}
+    assert {reasons[id_] for id_ in overtaken} == {"replaced"}
+
+
+def test_a_budget_is_plays_read_and_queued(farm):
+    farm.plan("fill", "--plays", "75", "--depth", "40")
+    assert len(payloads(farm)) == 3  # 40 with the best's, then 20 each: 40, 60, 80
+    farm.plan("fill", "--plays", "75", "--depth", "40")
+    assert len(payloads(farm)) == 3
+
+
+def test_count_adds_so_many_jobs(farm):
+    assert len(farm.plan("fill", "--count", "7").stdout.splitlines()) == 7
+    assert len(farm.spool.waiting()) == 7
+
+
+@pytest.mark.parametrize("stop", ["STOP_ADDING", "STOP_NOW"])
+def test_while_a_stop_stands_nothing_is_added_and_that_is_no_failure(farm, stop):
+    (farm.spool.root / stop).touch()
+    done = farm.plan("fill")
+    assert (done.returncode, farm.spool.waiting()) == (0, [])
+    assert stop in done.stderr
+
+
+def test_a_dry_run_writes_nothing(farm):
+    farm.plan("fill", "--depth", "6")
+    farm.run()
+    files = sorted(p.name for p in farm.spool.root.rglob("*"))
+    done = farm.plan("fill", "--dry-run", "--depth", "4")
+    assert "would add" in done.stderr
+    assert sorted(p.name for p in farm.spool.root.rglob("*")) == files
+
+
+def test_held_out_seeds_that_meet_search_seeds_are_an_error_before_anything_runs(farm):
+    farm.plan("fill", "--count", "1")
+    farm.run()
+    row = farm.rows("result")[0].body
+    bad = row["payload"] | {
+        "purpose": "heldout",
+        "trial": "t2",
+        "span": [500_000_000, 500_000_020],
+        "seeds": [500_000_000, 500_000_020],
+    }
+    farm.row(
+        {"event": "result", "job": "a", "attempt": 1, "outcome": "ok", "next": None, "payload": bad, "result": None}
+    )
+    farm.row(
+        {
+            "event": "result",
+            "job": "b",
+            "attempt": 1,
+            "outcome": "ok",
+            "next": None,
+            "payload": bad | {"trial": "t3"},
+            "result": None,
+        }
+    )
+    done = farm.plan("fill", ok=False)
+    assert (done.returncode, farm.spool.waiting()) == (65, [])
+    assert "held-out seeds 500000000 to 500000019 were drawn by t2 before" in done.stderr
+
+
+def test_a_job_that_fails_for_good_ends_its_trial_in_a_sentence(farm):
+    farm.write_plan([f"error:{seed}" for seed in range(1, 21)])
+    farm.plan("fill", "--count", "1")
+    farm.run()
+    farm.plan("fill", "--depth", "1")
+    (row,) = farm.rows("keep")
+    assert (row.body["reason"], row.body["n"], row.body["effect"]) == ("not read", 0, None)
+    assert "20 × no luck" in row.body["sentence"] or "no luck" in row.body["sentence"]
+
+
+def test_a_job_removed_by_hand_is_queued_again_not_lost(farm):
+    farm.plan("fill", "--count", "1")
+    trial = payloads(farm)[0]["trial"]
+    (farm.spool.queue / f"{farm.spool.waiting()[0]}.json").unlink()
+    farm.plan("fill", "--count", "1")
+    assert payloads(farm)[0]["trial"] == trial
+
+
+def test_long_searches_are_cut_in_blocks_and_judged_whole(farm):
+    farm.write_plan(seeds=150)
+    farm.plan("fill", "--count", "1")
+    assert [p["seeds"] for p in payloads(farm)] == [[1, 76]]
+    farm.plan("fill", "--count", "1")
+    assert [p["seeds"] for p in payloads(farm)] == [[1, 76], [76, 151]]
+    farm.run()
+    farm.plan("fill", "--depth", "1")
+    assert json.dumps([p["purpose"] for p in payloads(farm)]) == '["heldout"]'
+
+
+def test_under_ten_seeds_every_trial_is_kept_out_with_advice(farm):
+    farm.write_plan(seeds=4)
+    farm.plan("fill", "--depth", "6")
+    farm.run()
+    farm.plan("fill", "--depth", "1")
+    assert len(farm.rows("keep")) == 6
+    assert not farm.rows("adopt")
+    assert any("seeds would show it" in row.body["sentence"] for row in farm.rows("keep"))

@@ -1,0 +1,130 @@
+"""`fleet-plan read`, run as the engine runs it: what is played, what is reused, what is kept."""
+
+import json
+import signal
+
+import pytest
+
+from planner.trial import decode_reads
+
+
+def first(farm, trouble=(), **trial):
+    """The id of a job whose census has that trouble."""
+    farm.write_plan(trouble, **trial)
+    farm.plan("fill", "--count", "1")
+    return farm.spool.waiting()[-1]
+
+
+def test_both_players_are_read_on_the_same_seeds(farm):
+    result = farm.run_job(first(farm))
+    assert len(decode_reads(result).pairs()) == 20
+    assert (result["plays"], result["reused"], result["failed"], result["void"]) == (40, 0, 0, False)
+    assert result["players"]["candidate"] != result["players"]["best"]
+
+
+def test_all_that_the_census_says_is_kept_beside_the_job(farm):
+    id_ = first(farm)
+    farm.run_job(id_)
+    lines = (farm.spool.ended / id_ / "out" / "plays.jsonl").read_text().splitlines()
+    plays = [json.loads(line) for line in lines]
+    assert len(plays) == 40
+    assert {"player", "seed", "score", "extra"} == set(plays[0])
+
+
+def test_the_best_is_read_once_a_pass_on_each_host(farm):
+    farm.plan("fill", "--count", "3")
+    one, two, three = farm.spool.waiting()
+    assert farm.run_job(one)["plays"] == 40
+    assert farm.run_job(two)["plays"] == 20
+    farm.name = "other"
+    assert farm.run_job(three)["plays"] == 40
+
+
+def test_on_a_clock_a_seed_read_again_is_news(farm):
+    farm.write_plan(deterministic=False)
+    farm.plan("fill", "--count", "2")
+    assert [farm.run_job(id_)["plays"] for id_ in farm.spool.waiting()] == [40, 40]
+
+
+def test_a_build_reads_for_itself(farm):
+    farm.plan("fill", "--count", "2")
+    one, two = farm.spool.waiting()
+    farm.run_job(one)
+    farm.environ = {"FLEET_BUILD": "/builds/4f2a"}
+    result = farm.run_job(two)
+    assert (result["plays"], result["build"]) == (40, "/builds/4f2a")
+
+
+def test_one_bad_pair_of_twenty_is_dropped_on_both_sides(farm):
+    result = farm.run_job(first(farm, ["nan:5"]))
+    assert (result["failed"], result["void"], result["errors"]) == (1, False, {"not finite: nan": 2})
+    assert len(decode_reads(result).pairs()) == 19
+
+
+def test_over_five_percent_of_bad_pairs_is_void_and_counted(farm):
+    result = farm.run_job(first(farm, ["error:5", "error:9"]))
+    assert (result["failed"], result["void"], result["errors"]) == (2, True, {"no luck": 4})
+    assert len(decode_reads(result).pairs()) == 18
+
+
+def test_thirty_four_answers_are_no_full_read_and_the_rest_is_asked_again(farm):
+    result = farm.run_job(first(farm, ["half"]))
+    assert (result["plays"], result["void"]) == (40, False)
+    assert len(decode_reads(result).pairs()) == 20
+
+
+def test_nothing_scored_is_a_failure_with_its_reason(farm):
+    id_ = first(farm, [f"error:{seed}" for seed in range(1, 21)])
+    farm.run_job(id_)
+    row = farm.rows("result")[-1].body
+    assert (row["exit"], row["outcome"]) == (1, "failed")
+    assert "40 × no luck" in row["reason"]
+    assert row["result"]["failed"] == 20
+
+
+def test_a_stop_keeps_the_scores_that_came(farm, wait_for):
+    id_ = first(farm, ["slow"])
+    home, process = farm.run_job(id_, wait=False)
+    wait_for(lambda: (home / "result.json").exists() and json.loads((home / "result.json").read_text())["plays"] >= 6)
+    process.send_signal(signal.SIGTERM)
+    result = farm.ended(home, process, outcome="stopped")
+    assert process.returncode == 143
+    assert 6 <= result["plays"] < 40
+    assert len(decode_reads(result).pairs()) >= 3
+
+
+def test_the_next_attempt_plays_only_what_the_stop_left(farm, wait_for):
+    id_ = first(farm, ["slow"], deterministic=False)
+    home, process = farm.run_job(id_, wait=False)
+    wait_for(lambda: (home / "result.json").exists() and json.loads((home / "result.json").read_text())["plays"] >= 6)
+    process.send_signal(signal.SIGTERM)
+    job = json.loads((home / "job.json").read_text())
+    kept = farm.ended(home, process, outcome="stopped")["plays"]
+    (farm.spool.queue / f"{id_}.json").write_text(json.dumps(job | {"attempt": 2}))
+    (farm.spool.ended / id_).rename(farm.spool.ended / "earlier")
+    again = farm.run_job(id_)
+    assert (again["plays"], again["reused"]) == (40 - kept, kept)
+
+
+def test_a_trial_whose_best_was_replaced_ends_without_a_play(farm):
+    id_ = first(farm)
+    block = farm.jobs()[0].payload
+    farm.row({"event": "adopt", "by": "a test", "plan": "hill", "trial": "t1", "defaults": block["best"]["defaults"]})
+    assert farm.run_job(id_) == {"reads": [], "plays": 0, "replaced": "t1"}
+
+
+@pytest.mark.parametrize("seeds", [[1, 21], [1_000_000_000, 1_000_000_020]])
+def test_heldout_seeds_from_another_range_are_refused_before_a_play(farm, seeds):
+    id_ = first(farm)
+    job = farm.jobs()[0]
+    farm.job_of(id_, payload={**job.payload, "purpose": "heldout", "seeds": seeds, "span": seeds})
+    assert farm.run_job(id_) is None
+    row = farm.rows("result")[-1].body
+    assert row["exit"] == 65
+    assert "not all in 500000000" in row["reason"]
+
+
+def test_outside_a_job_read_says_what_it_is_for(farm):
+    done = farm.plan("read", ok=False)
+    assert done.returncode == 2
+    assert "FLEET_JOB is not set" in done.stderr

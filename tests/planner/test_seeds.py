@@ -1,0 +1,49 @@
+"""Seeds of different purposes cannot meet, and the account says who drew what."""
+
+import itertools
+
+import pytest
+
+from fleetd import BadData
+from planner.seeds import RANGES, Draw, Purpose, Span, fresh, overlap
+
+
+def test_the_ranges_of_the_purposes_are_disjoint():
+    for one, two in itertools.combinations(RANGES.values(), 2):
+        assert max(one.start, two.start) >= min(one.stop, two.stop)
+
+
+def test_fresh_seeds_are_ones_that_nobody_drew():
+    draws = [Draw(fresh(Purpose.HELDOUT, 400, []), Purpose.HELDOUT, "a")]
+    span = fresh(Purpose.HELDOUT, 400, draws)
+    assert len(span) == 400
+    assert not span.meets(draws[0].span)
+
+
+def test_a_used_up_range_is_said_and_not_left():
+    end = RANGES[Purpose.SEARCH].stop
+    with pytest.raises(BadData, match="used up"):
+        fresh(Purpose.SEARCH, 10, [Draw(Span(end - 12, end - 5), Purpose.SEARCH, "a")])
+
+
+@pytest.mark.parametrize("span", [Span(7, 62), Span(499_999_990, 500_000_010), Span(1_000_000_000, 1_000_000_055)])
+def test_heldout_seeds_that_meet_search_or_judge_seeds_are_an_error(span):
+    assert "not all in" in overlap([Draw(span, Purpose.HELDOUT, "t1")])
+
+
+def test_heldout_seeds_drawn_twice_are_an_error():
+    one, two = Span(500_000_000, 500_000_400), Span(500_000_399, 500_000_799)
+    assert "t2" in overlap([Draw(one, Purpose.HELDOUT, "t1"), Draw(two, Purpose.HELDOUT, "t2")])
+    assert overlap([Draw(one, Purpose.HELDOUT, "t1"), Draw(one, Purpose.HELDOUT, "t1")]) is None
+
+
+def test_search_seeds_are_shared_within_a_pass():
+    assert overlap([Draw(Span(1, 56), Purpose.SEARCH, "t1"), Draw(Span(1, 56), Purpose.SEARCH, "t2")]) is None
+
+
+@pytest.mark.parametrize(("count", "blocks"), [(400, 4), (55, 1), (100, 1), (101, 2), (1, 1)])
+def test_blocks_cover_the_span_evenly(count, blocks):
+    cut = Span(5, 5 + count).blocks(100)
+    assert len(cut) == blocks
+    assert [s for b in cut for s in range(b.low, b.high)] == list(range(5, 5 + count))
+    assert max(map(len, cut)) - min(map(len, cut)) <= 1

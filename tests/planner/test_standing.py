@@ -1,0 +1,97 @@
+"""The standing is a fold of the rows: whatever their order, wherever they were read."""
+
+import random
+
+from fleetd import Ledger
+from planner.plan import read_plan
+from planner.seeds import Purpose
+from planner.standing import Facts, standing
+from planner.trial import player_hash
+
+
+def fold(farm, rows):
+    facts = Facts("hill")
+    facts.add(rows)
+    return standing(facts, read_plan(farm.spool.plan).space, {})
+
+
+def test_the_order_of_the_rows_does_not_matter(worked):
+    rows = list(Ledger(worked.spool.ledger_d).rows())
+    right = fold(worked, rows)
+    assert len(right.best.adoptions) >= 1
+    for seed in range(20):
+        random.Random(seed).shuffle(rows)
+        assert fold(worked, rows) == right
+
+
+def test_a_row_read_twice_counts_once(worked):
+    rows = list(Ledger(worked.spool.ledger_d).rows())
+    assert fold(worked, rows + rows[::-1]) == fold(worked, rows)
+
+
+def test_reading_as_it_grows_and_reading_at_once_agree(worked):
+    filler, facts, ledger = worked.filler(), Facts("hill"), Ledger(worked.spool.ledger_d)
+    facts.add(ledger.poll())
+    worked.plan("fill", "--depth", "4")
+    worked.run()
+    facts.add(ledger.poll())
+    assert standing(facts, filler.plan.space, {}) == fold(worked, Ledger(worked.spool.ledger_d).rows())
+
+
+def test_plays_are_counted_by_purpose(worked):
+    seen = fold(worked, Ledger(worked.spool.ledger_d).rows())
+    rows = worked.rows("result")
+    assert sum(seen.plays.values()) == sum(row.body["result"]["plays"] for row in rows) > 0
+    assert seen.plays[Purpose.JUDGE] == 0
+
+
+def test_rows_of_other_defaults_are_kept_and_not_pooled(worked):
+    before = fold(worked, Ledger(worked.spool.ledger_d).rows())
+    space = (worked.spool.root / "space.toml").read_text()
+    (worked.spool.root / "space.toml").write_text(space.replace("start = 0", "start = 0.25"))
+    after = fold(worked, Ledger(worked.spool.ledger_d).rows())
+    assert after.courses == before.courses
+    assert after.best.adoptions == ()
+    assert not any(after.current(course) for course in after.courses.values())
+
+
+def test_rows_of_another_plan_are_not_seen(worked):
+    facts = Facts("another")
+    facts.add(Ledger(worked.spool.ledger_d).rows())
+    assert standing(facts, read_plan(worked.spool.plan).space, {}).courses == {}
+
+
+def test_a_voided_adoption_is_undone_and_history_stays(worked):
+    adopted = worked.rows("adopt")[0]
+    worked.row(
+        {"event": "void", "by": "a test", "rows": [{"host": adopted.host, "seq": adopted.seq}], "reason": "bad memory"}
+    )
+    seen = fold(worked, Ledger(worked.spool.ledger_d).rows())
+    assert adopted.body["defaults"] in (seen.best.defaults, *[r.body["defaults"] for r in seen.best.adoptions])
+    assert adopted.body["trial"] not in [ruling.trial for ruling in seen.rulings]
+    assert worked.rows("adopt")[0] == adopted
+
+
+def test_a_voided_read_is_asked_again(farm):
+    farm.plan("fill", "--count", "1")
+    farm.run()
+    row = farm.rows("result")[0]
+    farm.row({"event": "void", "by": "a test", "rows": [{"host": row.host, "seq": row.seq}], "reason": "wrong libm"})
+    farm.plan("fill", "--count", "1")
+    assert [job.payload["trial"] for job in farm.jobs()] == [row.body["payload"]["trial"]]
+
+
+def test_of_two_ok_rows_the_lower_attempt_counts(farm):
+    farm.plan("fill", "--count", "1")
+    farm.run()
+    first = farm.rows("result")[0]
+    late = {k: v for k, v in first.body.items() if k not in ("host", "seq", "at", "boot", "crc", "schema")}
+    reads = [[seed, 9.0, 1.0] for seed, _, _ in first.body["result"]["reads"]]
+    farm.row(late | {"attempt": 2, "result": {"reads": reads, "plays": 40}})
+    (course,) = fold(farm, Ledger(farm.spool.ledger_d).rows()).courses.values()
+    assert course.search.pairs() == {s: (c, b) for s, c, b in first.body["result"]["reads"]}
+
+
+def test_a_player_is_known_by_its_weights_whatever_their_order_or_type():
+    assert player_hash({"a": 1, "b": 2.5}) == player_hash({"b": 2.5, "a": 1.0})
+    assert player_hash({"a": 1}) != player_hash({"a": 1.1})

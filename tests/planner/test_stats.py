@@ -1,0 +1,71 @@
+"""The statistics against the tables of the literature and PLANNER's figures."""
+
+import math
+import random
+
+import pytest
+
+from planner.stats import (
+    GATE,
+    SIDE,
+    paired,
+    past_gate,
+    seeds_needed,
+    shrunk,
+    smallest_seen,
+    spread,
+    t_cdf,
+    t_quantile,
+)
+
+
+@pytest.mark.parametrize(("df", "t"), [(1, 12.706), (2, 4.303), (3, 3.182), (9, 2.262), (54, 2.005), (399, 1.966)])
+def test_t_quantiles_are_those_of_the_tables(df, t):
+    assert t_quantile(SIDE, df) == pytest.approx(t, abs=6e-4)
+
+
+@pytest.mark.parametrize(("n", "bound"), [(4, 3.31), (10, 2.32), (55, 2.05), (400, 2.006)])
+def test_two_standard_errors_have_the_same_error_at_every_n(n, bound):
+    assert t_quantile(GATE, n - 1) == pytest.approx(bound, abs=6e-3)
+    assert 1 - t_cdf(t_quantile(GATE, n - 1), n - 1) == pytest.approx(0.02275, abs=1e-5)
+
+
+def test_four_seeds_give_the_interval_of_student():
+    read = paired([0.64 + d for d in (-0.9798, -0.3266, 0.3266, 0.9798)])
+    assert (read.mean, read.n) == (pytest.approx(0.64), 4)
+    assert read.high - read.mean == pytest.approx(3.182 * read.se, rel=1e-3)
+
+
+def test_under_ten_seeds_nothing_is_past_the_gate():
+    assert not past_gate(paired([5.0 + 0.01 * k for k in range(9)]))
+    assert past_gate(paired([5.0 + 0.01 * k for k in range(10)]))
+
+
+def test_equal_differences_are_no_division_by_zero():
+    still, even = paired([0.0] * 20), paired([0.5] * 20)
+    assert (still.still, past_gate(still), past_gate(even)) == (True, False, True)
+    assert shrunk(still, 0.0) == 0.0
+    assert math.isfinite(spread([still, even]))
+
+
+def test_one_difference_has_no_interval():
+    assert (paired([0.3]).low, paired([0.3]).se) == (None, 0.0)
+
+
+def test_how_many_seeds_would_show_it():
+    assert seeds_needed(0.64, 0.80) == 15
+    assert seeds_needed(0.0, 1.0) is None
+    assert seeds_needed(1e-9, 1.0) is None
+
+
+def test_fifty_five_seeds_see_a_third_of_a_deviation():
+    assert smallest_seen(55) == pytest.approx(0.38, abs=0.005)
+    assert smallest_seen(400) == pytest.approx(0.14, abs=0.005)
+
+
+def test_the_best_of_many_shrinks_to_what_it_is():
+    draw = random.Random(4)
+    truth = [draw.gauss(0, 0.5) for _ in range(2000)]
+    reads = [paired([draw.gauss(t, 4) for _ in range(16)]) for t in truth]
+    best = max(range(2000), key=lambda k: reads[k].mean)
+    assert shrunk(reads[best], spread(reads)) < 0.5 * reads[best].mean

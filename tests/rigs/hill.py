@@ -1,0 +1,71 @@
+"""A census of known truth: `good` adds 0.5 a unit, `bad` takes 0.5, `null` does nothing at all, `odd` only adds noise.
+
+    hill.py census [TROUBLE…]     plays in, scores out (JSON lines)
+
+A play's score is the effect of its weights plus noise of its seed (the same for all players) and of its seed and player.
+TROUBLE: nan:SEED error:SEED die:SEED hang:SEED mute:SEED (on the plays of that seed), chatter (lines that are none),
+batch (answers only once all plays are in), backwards, slow (a tenth of a second a play), half (leaves after 34 answers),
+log:FILE (a line a play, to count them).
+"""
+
+import hashlib
+import json
+import math
+import sys
+import time
+
+EFFECTS = {"good": 0.5, "bad": -0.5, "null": 0.0}
+
+
+def noise(*what):
+    bits = int.from_bytes(hashlib.sha256(json.dumps(what).encode()).digest()[:8], "big")
+    other = int.from_bytes(hashlib.sha256(json.dumps([what, 1]).encode()).digest()[:8], "big")
+    return math.sqrt(-2 * math.log((bits + 1) / 2**64)) * math.cos(2 * math.pi * other / 2**64)
+
+
+def score(weights, seed):
+    shaken = {k: v for k, v in weights.items() if k != "null"}
+    effect = sum(EFFECTS.get(name, 0.0) * value for name, value in weights.items())
+    return effect + noise(seed) + 0.3 * noise(seed, shaken)
+
+
+def answer(ask, trouble):
+    seed = ask["seed"]
+    kinds = {kind for kind, _, at in (word.partition(":") for word in trouble) if at == str(seed)}
+    if "die" in kinds:
+        sys.exit(3)
+    if "hang" in kinds:
+        time.sleep(3600)
+    if "mute" in kinds:
+        return
+    for word in trouble:
+        if word.startswith("log:"):
+            with open(word[4:], "a") as file:
+                file.write(f"{seed}\n")
+    if "slow" in trouble:
+        time.sleep(0.1)
+    if "chatter" in trouble:
+        print(f'playing {seed}\n{{"id": 999999, "score": 1}}\n[1]')
+    said = (
+        {"error": "no luck"}
+        if "error" in kinds
+        else {"score": math.nan if "nan" in kinds else score(ask["player"]["weights"], seed)}
+    )
+    print(json.dumps({"id": ask["id"], **said, "extra": seed}), flush=True)
+
+
+def main():
+    trouble = sys.argv[2:]
+    asks = (json.loads(line) for line in sys.stdin)
+    if {"batch", "backwards"} & set(trouble):
+        asks = list(asks)
+    if "backwards" in trouble:
+        asks = reversed(asks)
+    for number, ask in enumerate(asks):
+        if "half" in trouble and number == 34:
+            return
+        answer(ask, trouble)
+
+
+if __name__ == "__main__":
+    main()

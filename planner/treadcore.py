@@ -46,7 +46,26 @@ def _parser() -> argparse.ArgumentParser:
     weights = commands.add_parser("weights", help="the scripted brain's weights, as space.toml", allow_abbrev=False)
     weights.add_argument("--json", action="store_true", help="one JSON object instead")
     weights.set_defaults(run=_weights)
+    replay = commands.add_parser("replay", help="one play of the default brain, to look at", allow_abbrev=False)
+    replay.add_argument("seed", type=_seed, metavar="SEED")
+    replay.add_argument("--svg", action="store_true", help="a picture instead of text")
+    replay.add_argument("--seconds", type=_seconds, default=900.0, metavar="S", help="length of the play (900)")
+    replay.set_defaults(run=_replay)
     return parser
+
+
+def _seed(text: str) -> int:
+    seed = int(text)
+    if not 0 <= seed < 1 << 63:
+        raise argparse.ArgumentTypeError("a seed is from 0 to 2^63 - 1")
+    return seed
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= 86400:
+        raise argparse.ArgumentTypeError("seconds are over 0, to 86400")
+    return seconds
 
 
 def _census(_arguments: argparse.Namespace) -> int:
@@ -85,6 +104,14 @@ def _variable(weight: "Weight") -> dict[str, Any]:
         "group": "weight",
         "meaning": weight.meaning,
     }
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    from planner.brain.replay import replay_svg, replay_text
+
+    draw = replay_svg if arguments.svg else replay_text
+    print(draw(arguments.seed, arguments.seconds))
+    return OK
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ import numpy.typing as npt
 _HALVES = {
     "courtyard": """
 ################
-#..A.......A...#
-#..............#
+#A..A..AA..A..A#
+#..A........A..#
 #...##....##...#
 #...#...h..#...#
 #.......#......#
@@ -22,9 +22,9 @@ _HALVES = {
 """,
     "pillars": """
 ################
-#..A........A..#
+#A.A..A..A..A.A#
 #...#..##..#...#
-#..............#
+#.....A..A.....#
 #.#..#....#..#.#
 #......p.......#
 #..h.#....#....#
@@ -32,8 +32,8 @@ _HALVES = {
 """,
     "lanes": """
 ################
-#A.....#......A#
-#......#.......#
+#A..A..#..A...A#
+#.A..A.#.A..A..#
 #..##..#..##...#
 #...h......p...#
 #..........#...#
@@ -42,8 +42,8 @@ _HALVES = {
 """,
     "ruins": """
 ################
-#..A....#...A..#
-#.......#......#
+#A.A..A.#.A.A.A#
+#....A..#..A...#
 #.###......##..#
 #...#..h...#...#
 #...#..........#
@@ -60,7 +60,7 @@ class Map:
     name: str
     rows: tuple[str, ...]
     wall: npt.NDArray[np.bool_]  # (16, 16), row first
-    starts: tuple[int, int]  # cells of the first side; the second side has 255 less these
+    starts: tuple[int, ...]  # 8 cells of the first side; the second side has 255 less these
     packs: tuple[int, int]
     powers: tuple[int, int]
 
@@ -78,7 +78,7 @@ def read_map(name: str, half: str) -> Map:
         name=name,
         rows=rows,
         wall=wall,
-        starts=(starts[0], starts[1]),
+        starts=tuple(starts),
         packs=(packs[0], packs[1]),
         powers=(powers[0], powers[1]),
     )

@@ -24,7 +24,8 @@ FEATURES: Final = (
     "power",
 )
 ONE: Final = 256  # a feature's 1.0
-_LOADED = np.arange(r.RELOAD, -1, -1, dtype=np.int64) * ONE // r.RELOAD  # by ticks left
+_LONGEST = r.RELOAD + r.RELOAD_MORE
+_LOADED = np.arange(_LONGEST, -1, -1, dtype=np.int64) * ONE // _LONGEST  # by ticks left
 
 
 @dataclass(slots=True, kw_only=True)

@@ -52,7 +52,7 @@ class State:
     pack_wait: Ints  # ticks until the health pack lies there; 0: it does
     power_cell: Ints
     power_wait: Ints
-    stray: Ints  # (BLOCK, 2, N) six bits of chance for a shell fired at that tick of the block
+    stray: Ints  # (BLOCK, 2, N) nine bits of chance for a shell fired at that tick of the block
 
 
 def new_state(seeds: Ints, *, swap: bool = False) -> State:

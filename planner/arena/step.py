@@ -46,7 +46,7 @@ def begin_block(s: State, now: int) -> None:
     lane = side ^ _ROWS
     age = now - s.born
     s.drift[:] = 2 * (draw(key(s.seed, s.duel * _STREAMS + 1), age >> 4, lane) & 1) - 1
-    s.stray[:] = draw(key(s.seed, s.duel * _STREAMS + 2), age + _TICKS, lane) & 63
+    s.stray[:] = draw(key(s.seed, s.duel * _STREAMS + 2), age + _TICKS, lane) & 511
 
 
 def _begin_duels(s: State, i: npt.NDArray[np.intp], now: int) -> None:
@@ -59,7 +59,7 @@ def _begin_duels(s: State, i: npt.NDArray[np.intp], now: int) -> None:
     duel, where = s.duel[i], s.map[i]
     side = ((s.side[i] + duel) & 1) ^ _ROWS  # (2, K)
     pair = draw(key(s.seed[i], (duel >> 1) * _STREAMS), np.zeros_like(duel), side)
-    own = STARTS[2 * where + (pair & 1)]
+    own = STARTS[8 * where + (pair & 7)]
     cell = np.where(side == 1, r.CELLS * r.CELLS - 1 - own, own)
     s.x[:, i] = (cell % r.CELLS) * r.CELL + _HALF_CELL
     s.y[:, i] = (cell // r.CELLS) * r.CELL + _HALF_CELL
@@ -169,7 +169,8 @@ def _fire(s: State, at: npt.NDArray[np.intp], stray: Ints) -> None:
     if not at.size:
         return
     moving = (s.vx.take(at) | s.vy.take(at)) != 0
-    heading = s.gun.take(at) + SPREAD.take(stray.take(at) + 64 * moving) & 255
+    bits = stray.take(at)
+    heading = s.gun.take(at) + SPREAD.take((bits & 63) + 64 * moving) & 255
     s.shell_live.reshape(-1)[at] = True
     s.shell_x.reshape(-1)[at] = s.x.take(at)
     s.shell_y.reshape(-1)[at] = s.y.take(at)
@@ -177,7 +178,7 @@ def _fire(s: State, at: npt.NDArray[np.intp], stray: Ints) -> None:
     s.shell_vx.reshape(-1)[at] = HEADING_X.take(heading)
     s.shell_vy.reshape(-1)[at] = HEADING_Y.take(heading)
     s.shell_power.reshape(-1)[at] = 256 * (s.power.take(at) > 0)
-    s.reload.reshape(-1)[at] = r.RELOAD
+    s.reload.reshape(-1)[at] = r.RELOAD + (bits >> 6 & r.RELOAD_MORE)
 
 
 def _pick_up(s: State) -> None:

@@ -49,25 +49,39 @@ def _no_go(wall: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
 
 
 def _sight(wall: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """(256, 256): whether a line from middle to middle of two cells meets no wall, looked at in 33 places of it."""
+    """(256, 256): whether two cells see each other: no wall on four lines, between like points near their corners.
+
+    So a shell between two tanks that see each other is hardly ever stopped by a corner. 33 places of a line are looked at.
+    Neighbours see each other round a single corner too, or two tanks that meet at one would stand there for ever.
+    """
     row, column = np.divmod(np.arange(AREA), CELLS)
     clear = np.ones((AREA, AREA), dtype=np.bool_)
     flat = wall.ravel()
     for i in range(33):
-        y = (row[:, None] * (64 - 2 * i) + row[None, :] * 2 * i + 32) >> 6
-        x = (column[:, None] * (64 - 2 * i) + column[None, :] * 2 * i + 32) >> 6
-        clear &= ~flat[y * CELLS + x]
+        y = row[:, None] * (256 - 8 * i) + row[None, :] * 8 * i  # 256ths of a cell
+        x = column[:, None] * (256 - 8 * i) + column[None, :] * 8 * i
+        for corner in (32, 224):
+            rank = (y + corner >> 8) * CELLS
+            for other in (32, 224):
+                clear &= ~flat[rank + (x + other >> 8)]
+    for offset, _, open_ in _moves(wall, past_corners=True):
+        near = np.flatnonzero(open_)
+        clear[near, near + offset] = True
     return clear & clear.T
 
 
-def _moves(wall: npt.NDArray[np.bool_]) -> list[tuple[int, int, npt.NDArray[np.bool_]]]:
-    """(cell offset, length, (256,) where it may be taken) for the eight neighbours; no slanting past a corner."""
+def _moves(wall: npt.NDArray[np.bool_], *, past_corners: bool = False) -> list[tuple[int, int, npt.NDArray[np.bool_]]]:
+    """(cell offset, length, (256,) where it may be taken) for the eight neighbours.
+
+    Slanting asks for both cells beside it to be free, or with `past_corners` for one of them.
+    """
     free = np.pad(~wall, 1)
     steps = []
     for dy, dx in ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, -1), (-1, 1)):
         open_ = free[1:-1, 1:-1] & free[1 + dy : 17 + dy, 1 + dx : 17 + dx]
         if dx and dy:
-            open_ = open_ & free[1 + dy : 17 + dy, 1:-1] & free[1:-1, 1 + dx : 17 + dx]
+            beside, other = free[1 + dy : 17 + dy, 1:-1], free[1:-1, 1 + dx : 17 + dx]
+            open_ = open_ & (beside | other if past_corners else beside & other)
         steps.append((dy * CELLS + dx, _SLANT if dx and dy else _STRAIGHT, open_.ravel()))
     return steps
 
@@ -95,7 +109,7 @@ def _fields(wall: npt.NDArray[np.bool_], goal: npt.NDArray[np.bool_]) -> tuple[B
 def _build() -> tuple[Ints, Bytes, Bytes, Bytes, Ints]:
     """All maps' tables, flattened: see the names they are given below."""
     fine, sight, length, nearest = [], [], [], []
-    ways: list[list[Bytes]] = [[], [], []]
+    ways: list[list[Bytes]] = [[], []]
     everywhere = np.eye(AREA, dtype=np.bool_)
     for m in MAPS:
         seen = _sight(m.wall)
@@ -104,7 +118,7 @@ def _build() -> tuple[Ints, Bytes, Bytes, Bytes, Ints]:
         fine.append(_no_go(m.wall))
         sight.append(seen)
         length.append(far)
-        for way, goal in zip(ways, (None, ~seen & floor, seen & floor), strict=True):
+        for way, goal in zip(ways, (None, ~seen & floor), strict=True):
             way.append(to_cell if goal is None else _fields(m.wall, goal)[1])
         row, column = np.divmod(np.arange(AREA), CELLS)
         apart = (row[:, None] - row) ** 2 + (column[:, None] - column) ** 2
@@ -121,12 +135,12 @@ def _build() -> tuple[Ints, Bytes, Bytes, Bytes, Ints]:
 HEADING_X, HEADING_Y = _headings()
 BEARING, DISTANCE = _bearings()
 # Indexed by map * 4096 + quarter row * 64 + quarter column | map * 65536 + cell * 256 + cell | the same |
-# (kind * maps + map) * 65536 + cell * 256 + own cell, kind 0 to a cell, 1 out of its sight, 2 into its sight |
+# (kind * maps + map) * 65536 + cell * 256 + own cell, kind 0 to a cell, 1 out of its sight |
 # map * 256 + cell: the nearest cell that is no wall.
 NO_GO, SIGHT, LENGTH, WAY, FLOOR = _build()
 SOLID = np.concatenate([m.wall.ravel() for m in MAPS])  # map * 256 + cell
 KINDS = len(MAPS) * AREA * AREA  # entries of WAY a kind
-STARTS = np.array([m.starts for m in MAPS], dtype=np.int64).ravel()  # map * 2 + which
+STARTS = np.array([m.starts for m in MAPS], dtype=np.int64).ravel()  # map * 8 + which
 PACKS = np.array([m.packs for m in MAPS], dtype=np.int64).ravel()
 POWERS = np.array([m.powers for m in MAPS], dtype=np.int64).ravel()
 

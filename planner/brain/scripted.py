@@ -15,7 +15,9 @@ from planner.brain.weights import BEHAVIOURS
 Whole = npt.NDArray[np.int32]
 
 _AT: Final = {name: i for i, name in enumerate(BEHAVIOURS)}
-_FLANK, _CIRCLE, _HEAL, _BOOST, _DODGE = (_AT[n] for n in ("flank", "circle", "heal", "boost", "dodge"))
+_CHARGE, _FLANK, _CIRCLE, _HEAL, _BOOST, _DODGE, _HUNT = (
+    _AT[n] for n in ("charge", "flank", "circle", "heal", "boost", "dodge", "hunt")
+)
 _BEHIND: Final = 80  # 1/32 cell: flank makes for a point this far behind the enemy
 _CLOSE: Final = 12  # eighths of a cell: charge stops here
 
@@ -25,10 +27,10 @@ def _by_behaviour(default: int, **other: int) -> Ints:
 
 
 # By behaviour: where WAY has its kind; whether it steers by a bearing and not by a way; its speed; its care.
-_KIND = _by_behaviour(0, cover=KINDS, peek=2 * KINDS)
+_KIND = _by_behaviour(0, cover=KINDS)
 _DIRECT = _by_behaviour(0, circle=1, hold=1, back=1, dodge=1).astype(np.bool_)
 _SPEED = _by_behaviour(r.FORWARD, hold=0, back=r.REVERSE)
-_CARE = _by_behaviour(2, hold=1, peek=1)
+_CARE = _by_behaviour(2, charge=4, flank=3, hold=1, cover=-1, heal=-1, boost=-1, dodge=-1)
 # By distance in eighths: how far off the bearing circling goes, so that it neither closes in nor drifts off.
 _ROUND = np.concatenate([np.full(24, 88), np.full(24, 64), np.full(140, 44)]).astype(np.int64)
 
@@ -44,17 +46,20 @@ def give_orders(s: State, senses: Senses, behaviour: npt.NDArray[np.intp], order
     """Rewrite `orders` as the behaviours want them."""
     speed = _SPEED.take(behaviour)
     direct = _DIRECT.take(behaviour)
+    seen = senses.features[4] > 0
     along, stay = _along(s, senses, behaviour)
     sideways = _sideways(s, senses, behaviour)
     steps_aside = (behaviour == _CIRCLE) | (behaviour == _DODGE)
     turned_away = steps_aside & ((sideways - s.hull & 255) - 128 < 64) & ((sideways - s.hull & 255) - 128 >= -64)
     heading = np.where(direct, sideways + 128 * turned_away, along)
     speed = np.where(turned_away, -speed, speed)
-    stops = ~direct & (stay | ((behaviour == 0) & (senses.distance <= _CLOSE)))
+    there = (behaviour == _CHARGE) & (senses.distance <= _CLOSE)
+    idle = ((behaviour == _HEAL) & (s.pack_wait > 0)) | ((behaviour == _BOOST) & (s.power_wait > 0))
+    stops = ~direct & (stay | there | idle | ((behaviour == _HUNT) & seen))
     orders.heading = np.where(stops, senses.bearing, heading)
     orders.speed = np.where(stops, 0, speed)
     orders.aim = _aim(s, senses)
-    orders.care = np.where(senses.features[4] > 0, _CARE.take(behaviour), -1)
+    orders.care = np.where(seen, _CARE.take(behaviour), -1)
 
 
 def _along(s: State, senses: Senses, behaviour: npt.NDArray[np.intp]) -> tuple[Ints, npt.NDArray[np.bool_]]:

@@ -20,10 +20,10 @@ BEHAVIOURS: Final = {
     "hold": "stand, front to the enemy, and fire only when the gun is dead on",
     "back": "reverse away with the front to the enemy",
     "cover": "go where the enemy cannot see it",
-    "heal": "go to where the health pack lies, or will lie",
-    "boost": "go to where the power-up lies, or will lie",
+    "heal": "fetch the health pack; while none lies there, stand",
+    "boost": "fetch the power-up; while none lies there, stand",
     "dodge": "go across the course of the shell that comes",
-    "peek": "go to the nearest place that sees the enemy, and stop there",
+    "hunt": "go for the enemy until it is in sight, then stand",
 }
 MEANINGS: Final = {
     "bias": "always",
@@ -46,16 +46,16 @@ LIMIT: Final = 64.0  # beyond this a sum might not be exact
 
 _START: Final = {
     #          bias my_h en_h dist sight load eload threat shell pack power
-    "charge": (0.5, 0.5, -0.5, 0.5, -0.5, 0.5, -0.5, 0.0, 0.0, 0.0, 0.0),
-    "flank": (0.5, 0.5, 0.0, 0.0, 0.0, 0.0, -0.5, 0.0, 0.0, 0.0, 0.0),
-    "circle": (0.25, 0.0, 0.0, -0.5, 0.75, 0.0, 0.25, 0.25, 0.0, 0.0, 0.0),
-    "hold": (0.0, 0.25, 0.0, 0.0, 0.5, 1.0, -0.5, -0.25, 0.0, 0.0, 0.0),
-    "back": (0.25, -0.25, 0.25, -0.75, 0.5, -0.25, 0.25, 0.25, 0.0, 0.0, 0.0),
-    "cover": (0.5, -0.75, 0.25, 0.0, 0.25, -1.0, 0.5, 0.5, 0.0, 0.0, 0.0),
-    "heal": (0.25, -1.0, 0.0, 0.0, -0.25, 0.0, 0.0, 0.0, 0.0, 1.75, 0.0),
-    "boost": (0.0, 0.25, 0.0, 0.0, -0.25, -0.25, 0.0, 0.0, 0.0, 0.0, 1.75),
-    "dodge": (-0.5, 0.0, 0.0, 0.25, 0.0, -0.25, 0.0, 0.25, 1.75, 0.0, 0.0),
-    "peek": (0.75, 0.0, 0.0, 0.0, -0.75, 0.5, -0.25, 0.0, 0.0, 0.0, 0.0),
+    "charge": (0.75, 0.5, -1.0, 0.5, 0.0, 0.25, -0.25, 0.0, 0.0, 0.0, 0.0),
+    "flank": (0.75, 0.25, 0.25, -0.25, 0.5, 0.0, -1.0, 0.0, 0.0, 0.0, 0.0),
+    "circle": (0.25, 0.0, 0.0, -0.25, 1.0, -0.5, 0.25, 0.25, 0.0, 0.0, 0.0),
+    "hold": (-0.25, 0.0, 0.0, 0.5, 0.75, 1.0, -0.25, 0.0, -0.25, 0.0, 0.0),
+    "back": (0.5, -0.25, 0.25, -1.75, 0.75, 0.0, 0.25, 0.0, 0.0, 0.0, 0.0),
+    "cover": (0.5, -1.0, 0.25, 0.0, 0.75, -0.75, 0.75, 0.25, 0.0, 0.0, 0.0),
+    "heal": (0.25, -1.5, 0.0, 0.0, 0.0, -0.25, 0.0, 0.0, 0.0, 2.25, 0.0),
+    "boost": (0.0, 0.25, 0.0, 0.25, -0.25, -0.25, 0.0, 0.0, 0.0, 0.0, 1.5),
+    "dodge": (-0.25, 0.0, 0.0, 0.25, 0.0, -0.25, 0.0, 0.25, 2.0, 0.0, 0.0),
+    "hunt": (1.0, 0.0, 0.0, 0.0, -0.75, 0.25, 0.0, 0.0, 0.0, 0.0, 0.0),
 }
 
 NAMES: Final = tuple(f"{behaviour}.{feature}" for behaviour in BEHAVIOURS for feature in FEATURES)

@@ -1,0 +1,121 @@
+"""A recorded play as text, or as a picture."""
+
+from collections import Counter
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from planner.arena.rules import CELL, CELLS, TICKS_PER_S
+from planner.brain.record import Duel, Recording, duels, record, shots
+from planner.brain.weights import BEHAVIOURS, DEFAULT, whole_weights
+
+NAMES = ("player", "reference")
+COLOURS = ("#2a78b5", "#d9792b")
+PX = 40  # a cell
+HEAD = 64  # of the picture, above the map
+
+
+def replay_text(seed: int, seconds: float) -> str:
+    """The play of the default brain against the reference on `seed`, told."""
+    r = _recorded(seed, seconds)
+    lines = [_headline(r), "", *(f"    {row}" for row in r.map.rows), ""]
+    lines += ["    # wall   A one side's starts (the other's lie opposite)   h health pack   p power-up", ""]
+    lines.append(f"{'duel':>4} {'begins':>7} {'lasts':>7}  {'won by':<10}{'health':>9}  {'hits/shots':>13}  did most")
+    lines += [_duel_line(r, i, duel) for i, duel in enumerate(duels(r), 1)]
+    return "\n".join(lines)
+
+
+def replay_svg(seed: int, seconds: float) -> str:
+    """The same play drawn: walls, both tanks' ways, every shot, hits as dots."""
+    r = _recorded(seed, seconds)
+    size = CELLS * PX
+    fought = duels(r)
+    faint = max(0.12, 0.9 / max(len(fought), 1) ** 0.5)
+    parts = [
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size + HEAD}" width="{size}" '
+            f'height="{size + HEAD}" font-family="sans-serif" font-size="15">'
+        ),
+        f'<rect width="{size}" height="{size + HEAD}" fill="#f7f5f0"/>',
+        f'<text x="8" y="22">{escape(_headline(r))}</text>',
+        (
+            f'<text x="8" y="46" fill="{COLOURS[0]}">player</text>'
+            f'<text x="70" y="46" fill="{COLOURS[1]}">reference</text>'
+            '<text x="160" y="46" fill="#666">lines: ways · thin: shells · dots: hits · rings: starts</text>'
+        ),
+        f'<svg y="{HEAD}" width="{size}" height="{size}">',
+        *_ground(r),
+        *(part for duel in fought for part in _drawn(r, duel, faint)),
+        "</svg></svg>",
+    ]
+    return "\n".join(parts)
+
+
+def _recorded(seed: int, seconds: float) -> Recording:
+    brain = whole_weights(DEFAULT)
+    return record(brain, brain, seed, seconds)
+
+
+def _headline(r: Recording) -> str:
+    won, lost, drawn = r.result.won, r.result.lost, r.result.drawn
+    return (
+        f"seed {r.seed}, map {r.map.name}, {r.seconds:g} s: "
+        f"{won} won, {lost} lost, {drawn} drawn: score {r.result.score:.3f}"
+    )
+
+
+def _clock(ticks: int) -> str:
+    seconds = ticks / TICKS_PER_S
+    return f"{int(seconds // 60)}:{seconds % 60:04.1f}"
+
+
+def _duel_line(r: Recording, number: int, duel: Duel) -> str:
+    fired = shots(r, duel)
+    aim = " : ".join(f"{sum(s.hit for s in fired if s.by == t)}/{sum(s.by == t for s in fired)}" for t in (0, 1))
+    left, right = (max(0, int(h)) for h in r.ticks["health"][duel.last])
+    winner = NAMES[duel.winner] if duel.winner is not None else "drawn" if duel.over else "not over"
+    did = "; ".join(_did_most(r, duel, tank) for tank in (0, 1))
+    return (
+        f"{number:>4} {_clock(duel.first):>7} {_clock(duel.last - duel.first + 1):>7}  {winner:<10}"
+        f"{f'{left} : {right}':>9}  {aim:>13}  {did}"
+    )
+
+
+def _did_most(r: Recording, duel: Duel, tank: int) -> str:
+    names = list(BEHAVIOURS)
+    done = Counter(r.behaviour[duel.first : duel.last + 1, tank].tolist()).most_common(2)
+    return ", ".join(f"{names[b]} {100 * n // (duel.last - duel.first + 1)} %" for b, n in done)
+
+
+def _ground(r: Recording) -> list[str]:
+    parts = []
+    for cell, mark in enumerate("".join(r.map.rows)):
+        y, x = divmod(cell, CELLS)
+        if mark == "#":
+            parts.append(f'<rect x="{x * PX}" y="{y * PX}" width="{PX}" height="{PX}" fill="#5b5750"/>')
+        elif mark in "hp":
+            colour, sign = ("#3f9b57", "+") if mark == "h" else ("#8a5fb0", "p")
+            middle = f'x="{x * PX + PX // 2}" y="{y * PX + PX // 2 + 7}"'
+            parts.append(f'<text {middle} text-anchor="middle" font-size="22" fill="{colour}">{sign}</text>')
+    return parts
+
+
+def _drawn(r: Recording, duel: Duel, faint: float) -> list[str]:
+    parts = []
+    for tank in (0, 1):
+        rows = slice(duel.first, duel.last + 1)
+        way = np.stack([r.ticks["x"][rows, tank], r.ticks["y"][rows, tank]], axis=1) * (PX / CELL)
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in way)
+        style = f'fill="none" stroke="{COLOURS[tank]}"'
+        parts.append(f'<polyline points="{points}" {style} stroke-width="2.5" opacity="{faint:.2f}"/>')
+        parts.append(f'<circle cx="{way[0, 0]:.1f}" cy="{way[0, 1]:.1f}" r="7" {style}/>')
+    for shot in shots(r, duel):
+        (x1, y1), (x2, y2) = ((PX * x, PX * y) for x, y in (shot.start, shot.end))
+        colour = COLOURS[shot.by]
+        parts.append(
+            f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" '
+            f'stroke-width="0.8" stroke-dasharray="5 3" opacity="{faint:.2f}"/>'
+        )
+        if shot.hit:
+            parts.append(f'<circle cx="{x2:.1f}" cy="{y2:.1f}" r="4" fill="{colour}" opacity="{max(faint, 0.5):.2f}"/>')
+    return parts

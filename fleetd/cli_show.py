@@ -119,24 +119,29 @@ def _facts(spool: Spool, job: Subject) -> Iterator[tuple[str, str]]:
     argv = known.argv if known else body.get("argv") or ()
     if argv:
         yield "command", command_line(argv, 400)
-    if known and known.cwd:
-        yield "in", clean(known.cwd)
-    if known and known.env:
-        yield "env", clean(" ".join(f"{key}={value}" for key, value in known.env.items()))
-    if known and known.needs:
-        yield "needs", clean(" ".join(known.needs))
-    if known and known.after:
-        yield "after", clean(" ".join(known.after))
+    if known:
+        yield from _wants(known)
+    if job.running and (so_far := read_json(job.running.path / "result.json")) is not None:
+        yield "so far", gist({"result": so_far}, 400)
     if body:
         yield "result", gist(body, 400) or "none written"
     if body.get("cpu_s") is not None:
         yield "used", f"{span(body['cpu_s'])} of CPU, {body.get('max_rss_mb') or 0:.0f} MB at most"
-    if job.running and (so_far := read_json(job.running.path / "result.json")) is not None:
-        yield "so far", gist({"result": so_far}, 400)
     for row in job.rows if known else job.rows[:-1]:
         yield "before", f"attempt {row.body['attempt']}: {how_ended(row.body)} on {row.host}"
     if (log := _log_path(spool, job)) is not None:
         yield "files", clean(str(log.parent))
+
+
+def _wants(job: Job) -> Iterator[tuple[str, str]]:
+    """What the job asks for beyond its command."""
+    asked = {
+        "in": job.cwd,
+        "env": " ".join(f"{key}={value}" for key, value in job.env.items()),
+        "needs": " ".join(job.needs),
+        "after": " ".join(job.after),
+    }
+    yield from ((label, clean(text)) for label, text in asked.items() if text)
 
 
 def _as_json(job: Subject, log: Path | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import NoReturn
 from fleetd import BadData, FleetError, Ledger, Usage, find_spool, host_name
 from planner.cli_talk import Talk, count
 from planner.fill import payload_at
-from planner.reading import Sheet, census_command, known_reads, play, replaced_by, result_writer
+from planner.reading import Sheet, census_command, known_reads, not_void, play, replaced_by, result_writer
 from planner.trial import decode_block
 
 TAIL_BYTES = 4 << 20
@@ -39,13 +39,15 @@ def read(args: argparse.Namespace, talk: Talk) -> int:
     write = result_writer(Path(result))
     host, build = host_name(talk.environ), talk.environ.get("FLEET_BUILD")
     ledger = Ledger(find_spool(args.spool, talk.environ).ledger_d)
-    rows = ledger.tail(host, TAIL_BYTES)
+    mine = ledger.tail(host, TAIL_BYTES)
     others = [row for other in ledger.hosts() if other != host for row in ledger.tail(other, OTHERS_BYTES)]
-    if adopted := replaced_by([*rows, *others], block):
+    everywhere = [*mine, *others]
+    mine = not_void(mine, everywhere)
+    if adopted := replaced_by(not_void(everywhere, everywhere), block):
         talk.say(f"{block.trial.change}: its best was replaced by {adopted}; nothing to read")
         write({"reads": [], "plays": 0, "replaced": adopted})
         return 0
-    sheet = Sheet(block, known_reads(rows, block, build, talk.environ.get("FLEET_JOB_ID", "")), build)
+    sheet = Sheet(block, known_reads(mine, block, build, talk.environ.get("FLEET_JOB_ID", "")), build)
     talk.say(f"{block.trial.change}: {count(len(block.seeds), 'seed')} ({block.purpose}), {sheet.reused} reads known")
     with Path(_needed(talk.environ, "FLEET_OUT"), "plays.jsonl").open("ab") as record:
         play(sheet, block.play_timeout_s, census_command(block, talk.environ), write, record)
@@ -70,4 +72,5 @@ def _needed(environ: Mapping[str, str], name: str) -> str:
 
 
 def _stop(*_: object) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Stopped("ended by SIGTERM; the scores that came are in the result")

@@ -56,10 +56,10 @@ def plays_expected(standing: Standing, plan: Plan) -> int:
     """Plays read, and those that the queue and the stages begun will take."""
     read = {course.search.span for course in standing.courses.values() if course.search and course.search.reads}
     total = sum(standing.plays.values())
-    for course in standing.courses.values():
+    for course in (course for course in standing.courses.values() if not course.ruling):
         for stage, purpose in ((course.search, Purpose.SEARCH), (course.heldout, Purpose.HELDOUT)):
             seeds = sum(map(len, [*stage.alive.values(), *stage.gaps(BLOCK_SEEDS)])) if stage else 0
-            if stage and seeds and not course.ruling:
+            if stage and seeds:
                 total += _plays(plan, purpose, seeds, first=stage.span not in read)
                 read.add(stage.span)
     return total

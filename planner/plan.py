@@ -8,6 +8,7 @@ from typing import Any
 
 from fleetd import BadSettings, Doc, IOFailed, NotFound, read_toml
 from planner.space import Space, complaints, read_space
+from planner.stats import LEAST_SEEDS
 
 POLICIES = ("rotate",)
 LATER = ("screen", "race", "spsa")
@@ -51,6 +52,10 @@ def _count(value: Any) -> bool:
 
 _COMMAND: _Rule = (lambda v: _texts(v) and len(v) > 0 and v[0] != "", "a list of strings, the command first")
 _COUNT: _Rule = (_count, "a whole number from 1")
+_DECIDING: _Rule = (
+    lambda v: _count(v) and v >= LEAST_SEEDS,
+    f"a whole number from {LEAST_SEEDS}: fewer seeds decide nothing",
+)
 _ABOVE: _Rule = (lambda v: _number(v) and v > 0, "a number above 0")
 _TAGS: _Rule = (_texts, "a list of tags")
 _SHARE: _Rule = (lambda v: _number(v) and 0 <= v <= 1, "a number from 0 to 1")
@@ -67,7 +72,7 @@ TOP: Mapping[str, _Rule] = {
 TRIAL: Mapping[str, _Rule] = {
     "seeds": _COUNT,
     "seconds": _ABOVE,
-    "heldout": _COUNT,
+    "heldout": _DECIDING,
     "cores": _COUNT,
     "deterministic": (lambda v: isinstance(v, bool), "true or false"),
     "play_timeout_s": _ABOVE,

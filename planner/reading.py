@@ -52,6 +52,13 @@ def _scores(result: Mapping[str, Any]) -> dict[tuple[str, int], float]:
     }
 
 
+def not_void(rows: Iterable[Row], everywhere: Iterable[Row]) -> list[Row]:
+    """The rows that no `void` row among those of all hosts takes out."""
+    named = [v for row in everywhere if row.event == "void" for v in row.body.get("rows", ())]
+    void = {(v.get("host"), v.get("seq")) for v in named}
+    return [row for row in rows if (row.host, row.seq) not in void]
+
+
 def replaced_by(rows: Iterable[Row], block: Block) -> str | None:
     """The trial that was adopted in place of the best this block reads against, as far as these rows tell."""
     adopted = (row.body for row in rows if row.event == "adopt" and row.body.get("plan") == block.name)

@@ -28,8 +28,10 @@ class Variable:
     group: str = "weight"
 
     def typed(self, value: float) -> float:
-        """The value as it is played and recorded: whole for an int, twelve significant digits for a float."""
-        return round(value) if self.type == "int" else float(f"{value:.12g}")
+        """The value as it is played and recorded: whole for an int, else to twelve digits of the step."""
+        if self.type == "int":
+            return round(value)
+        return round(value, 11 - math.floor(math.log10(self.step))) + 0.0
 
     def moved(self, value: float, direction: int) -> float | None:
         """The value one step up (+1) or down (-1), cut at the bound; None at the bound: under half a step is left."""

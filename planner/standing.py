@@ -230,7 +230,7 @@ def _best(space: Space, rulings: Iterable[Ruling]) -> Best:
     """Walk the adoptions from the space's starts; the first adoption from given defaults is the one that counts."""
     after: dict[str, Ruling] = {}
     for ruling in rulings:
-        if ruling.event == "adopt":
+        if ruling.event == "adopt" and isinstance(ruling.body.get("candidate"), dict):
             after.setdefault(str(ruling.body.get("defaults")), ruling)
     weights = space.starts()
     chain: list[Ruling] = []

@@ -27,6 +27,12 @@ def ask(*trouble, silence_s=5.0, enough=lambda: False, command=None):
     return scores, {plays[a.id].seed: a.why for a in answers.values() if a.why}, count
 
 
+def test_an_id_answered_twice_counts_once():
+    scores, failed, count = ask("twice")
+    assert (len(scores), failed, count.starts) == (10, {}, 1)
+    assert count.noise >= 9
+
+
 @pytest.mark.parametrize("way", ["", "batch", "backwards", "chatter"])
 def test_every_order_gives_the_same_scores(way):
     scores, failed, count = ask(*([way] if way else []))

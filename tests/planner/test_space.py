@@ -85,6 +85,11 @@ def test_the_played_value_is_the_recorded_value():
     assert walked == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
 
 
+def test_steps_there_and_back_end_where_they_began():
+    third = variable(step=1 / 3)
+    assert third.moved(third.moved(0.0, 1), -1) == 0.0
+
+
 def test_whole_numbers_stay_whole():
     whole = variable(low=-5.0, high=5.0, step=2.0, type="int")
     assert [repr(whole.moved(v, 1)) for v in (0, 3, 4)] == ["2", "5", "5"]

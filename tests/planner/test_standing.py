@@ -79,6 +79,7 @@ def test_a_voided_read_is_asked_again(farm):
     farm.row({"event": "void", "by": "a test", "rows": [{"host": row.host, "seq": row.seq}], "reason": "wrong libm"})
     farm.plan("fill", "--count", "1")
     assert [job.payload["trial"] for job in farm.jobs()] == [row.body["payload"]["trial"]]
+    assert farm.run_job(farm.spool.waiting()[0])["reused"] == 0
 
 
 def test_of_two_ok_rows_the_lower_attempt_counts(farm):

@@ -4,8 +4,8 @@
 
 A play's score is the effect of its weights plus noise of its seed (the same for all players) and of its seed and player.
 TROUBLE: nan:SEED error:SEED die:SEED hang:SEED mute:SEED (on the plays of that seed), chatter (lines that are none),
-batch (answers only once all plays are in), backwards, slow (a tenth of a second a play), half (leaves after 34 answers),
-log:FILE (a line a play, to count them).
+twice (each answer), batch (answers only once all plays are in), backwards, slow (a tenth of a second a play),
+half (leaves after 34 answers).
 """
 
 import hashlib
@@ -38,10 +38,6 @@ def answer(ask, trouble):
         time.sleep(3600)
     if "mute" in kinds:
         return
-    for word in trouble:
-        if word.startswith("log:"):
-            with open(word[4:], "a") as file:
-                file.write(f"{seed}\n")
     if "slow" in trouble:
         time.sleep(0.1)
     if "chatter" in trouble:
@@ -51,7 +47,8 @@ def answer(ask, trouble):
         if "error" in kinds
         else {"score": math.nan if "nan" in kinds else score(ask["player"]["weights"], seed)}
     )
-    print(json.dumps({"id": ask["id"], **said, "extra": seed}), flush=True)
+    for _ in range(2 if "twice" in trouble else 1):
+        print(json.dumps({"id": ask["id"], **said, "extra": seed}), flush=True)
 
 
 def main():

@@ -8,7 +8,7 @@ import json
 import math
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -19,6 +19,7 @@ from fleetd.errors import BadData
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 SCHEMA = "fleet.job/1"
 MAX_BYTES = 1 << 20
+MAX_DEPTH = 100
 MAX_DECLINED = 4  # the fourth exit 75 is a final failure
 MAX_LOST = 3
 DECLINED_EXIT = 75
@@ -117,7 +118,31 @@ def _finite(text: str) -> float:
 
 
 def decode_json(data: bytes | str) -> Any:
-    """One JSON value; NaN, Infinity, numbers beyond a double, lone surrogates' bytes and hopeless nesting raise ValueError."""
+    """One JSON value; NaN, Infinity, numbers beyond a double, and over 100 levels raise ValueError."""
+    value = decode_trusted(data)
+    text = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
+    if text.count(b"[") + text.count(b"{") > MAX_DEPTH and _depth_over(value, MAX_DEPTH):
+        message = f"nested over {MAX_DEPTH} levels deep"
+        raise ValueError(message)
+    return value
+
+
+def _depth_over(value: Any, limit: int) -> bool:
+    """Whether a decoded value has more levels than that, whatever the caller's stack."""
+    level = [value]
+    for _ in range(limit + 1):
+        level = [child for v in level for child in _children(v)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def decode_trusted(data: bytes | str) -> Any:
+    """`decode_json` for what this engine has written itself: whoever wrote it has looked how deep it is."""
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
         return json.loads(text, parse_constant=_no_constant, parse_float=_finite)

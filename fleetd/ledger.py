@@ -13,6 +13,7 @@ if the file doesn't end with a newline, begin with one; fsync before anything el
 """
 
 import os
+import stat
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,13 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from fleetd.errors import IOFailed, NotFound
-from fleetd.job import Outcome, decode_json, encode_json, seconds, utc
+from fleetd.errors import BadData, IOFailed, NotFound
+from fleetd.job import Outcome, decode_trusted, encode_json, seconds, utc
 from fleetd.lease import boot_id, only_one, take_lease
 
 SCHEMA = "fleet.row/1"
 _TAIL = len(',"crc":"00000000"}')
 _CHUNK = 1 << 16
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OUTCOMES = frozenset(Outcome)
 
 
@@ -52,7 +54,7 @@ def decode_row(line: bytes) -> Row | None:
     if line[-_TAIL : -_TAIL + 8] != b',"crc":"' or line[-10:-2] != b"%08x" % zlib.crc32(line[:-_TAIL] + b"}"):
         return None
     try:
-        body = decode_json(line)
+        body = decode_trusted(line)
     except ValueError:
         return None
     if not isinstance(body, dict) or not _is_row(body):
@@ -69,7 +71,13 @@ def _is_row(body: Mapping[str, Any]) -> bool:
         return (
             isinstance(body.get("job"), str) and _is_count(body.get("attempt"), 0) and body.get("outcome") in _OUTCOMES
         )
+    if body["event"] == "void":
+        return isinstance(body.get("rows"), list) and all(_is_named(row) for row in body["rows"])
     return body["event"] != "breaker" or body.get("scope") != "host" or _is_moment(body.get("until"))
+
+
+def _is_named(row: Any) -> bool:
+    return isinstance(row, dict) and isinstance(row.get("host"), str) and _is_count(row.get("seq"), 1)
 
 
 def _is_count(value: Any, least: int) -> bool:
@@ -132,14 +140,14 @@ class Ledger:
 
     def _new_lines(self, host: str, seen: _Seen) -> Iterator[bytes]:
         try:
-            fd = os.open(self.root / f"{host}.jsonl", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            fd = os.open(self.root / f"{host}.jsonl", _READ)
         except OSError:
             return
         with open(fd, "rb") as file:
-            stat = os.fstat(fd)
-            if stat.st_ino != seen.inode or stat.st_size < seen.offset:
-                seen.inode, seen.offset = stat.st_ino, 0
-            if stat.st_size == seen.offset:
+            at = os.fstat(fd)
+            if at.st_ino != seen.inode or at.st_size < seen.offset:
+                seen.inode, seen.offset = at.st_ino, 0
+            if at.st_size == seen.offset or not stat.S_ISREG(at.st_mode):
                 return
             file.seek(seen.offset)
             for line in file:
@@ -149,18 +157,23 @@ class Ledger:
                 yield line[:-1]
 
     def tail(self, host: str, limit_bytes: int) -> list[Row]:
-        """The valid rows in the last `limit_bytes` of one segment, oldest first."""
-        try:
-            with open(self.root / f"{host}.jsonl", "rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - limit_bytes))
-                lines = file.read(limit_bytes).split(b"\n")
-        except FileNotFoundError:
+        """The valid rows in the last `limit_bytes` of one segment, oldest first. Raises OSError."""
+        path = self.root / f"{host}.jsonl"
+        if not path.is_file() or path.is_symlink():
             return []
+        fd = os.open(path, _READ)
+        try:
+            size = os.fstat(fd).st_size
+            lines = os.pread(fd, limit_bytes, max(0, size - limit_bytes)).split(b"\n")
+        finally:
+            os.close(fd)
         return [row for line in lines if (row := decode_row(line.rpartition(b"\0")[2]))]
 
     def append(self, host: str, bodies: Sequence[Mapping[str, Any]]) -> list[Row]:
-        """Append under the segment's lock and fsync once; adds schema, host, boot, seq, at. Raises IOFailed."""
+        """Append under the segment's lock and fsync once; adds schema, host, boot, seq, at.
+
+        Raises BadData for a body that readers would not take for a row, IOFailed when the disk refuses.
+        """
         path = self.root / f"{host}.jsonl"
         with only_one(self.root / f"{host}.lock", f"another process writes {path}", timeout_s=30.0):
             try:
@@ -169,6 +182,9 @@ class Ledger:
                 message = f"{path}: cannot append: {error.strerror}"
                 raise IOFailed(message) from error
             try:
+                if not stat.S_ISREG(os.fstat(fd).st_mode):
+                    message = f"{path}: no regular file; move it away"
+                    raise IOFailed(message)
                 return self._append(fd, path, host, bodies)
             finally:
                 os.close(fd)
@@ -184,6 +200,9 @@ class Ledger:
         for body in bodies:
             seq += 1
             full = _headed(body, host, seq)
+            if not _is_row(full):
+                message = f"{path}: this would be no row: {encode_json(full)[:200]!r}"
+                raise BadData(message)
             size += _write(fd, path, encode_row(full), size)
             rows.append(Row(host, seq, full["event"], full["at"], full))
         try:

@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 
@@ -65,7 +66,6 @@ def _serve(args: argparse.Namespace, spool: Spool, settings: Settings, host: str
     with only_one(spool.hosts / f"{host}.lock", whose):
         offer = _offer(args, settings, host)
         keeper = Keeper(spool, settings, offer, os.environ, log)
-        keeper.tidy()
 
         def reload() -> None:
             try:
@@ -99,9 +99,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         _say(f"{error.filename or 'the spool'}: {error.strerror}", 3)
         return NotPermitted.exit_code if isinstance(error, PermissionError) else IOFailed.exit_code
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the last resort: a bug is exit 70, whatever it is
         if args.verbose or os.environ.get("FLEET_DEBUG"):
-            raise
+            traceback.print_exc()
         _say(f"a bug: {type(error).__name__}: {error}; -v shows where", 2)
         return FleetError.exit_code
 

@@ -59,6 +59,7 @@ class Keeper:
         self._counter, self._beaten, self._beat_at = 0, "", float("-inf")
         self._hold_until = 0.0
         self.draining = self.ending = False
+        self._untidy = True
         self.claims: str | None = None
         self.claimed = 0
         self._said: set[str] = set()
@@ -89,6 +90,8 @@ class Keeper:
         asked = mode(stops)
         if self.halt.see(stops, utc(time.time())):
             self._beat(now, stops)
+        if self._untidy:
+            self._try(self._tidy, now)
         self._try(partial(self._reap, now), now)
         self._end_what_must(now, asked)
         self._try(partial(self._tell_stops, stops), now)
@@ -277,7 +280,7 @@ class Keeper:
         claim.say_why(aside, why)
         self.log(f"rejected {id_}: {why}")
 
-    def tidy(self) -> None:
+    def _tidy(self) -> None:
         """Once a start: finish rejections that were cut short, sweep tmp/ of what is a day old. Raises OSError."""
         names = {entry.name for entry in scan(self.spool.rejected)}
         for name in names:
@@ -288,6 +291,7 @@ class Keeper:
         for entry in scan(self.spool.tmp):
             if entry.is_file(follow_symlinks=False) and entry.stat().st_mtime < time.time() - DAY_S:
                 os.unlink(entry.path)
+        self._untidy = False
 
     def _beat(self, now: float, stops: frozenset[str]) -> None:
         """The heartbeat: at each change, and every ten seconds."""

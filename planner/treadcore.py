@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 VERSION: Final = "0.1.0"
 THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 OK, IO_FAILED, INTERRUPTED = 0, 74, 130
-BATCH: Final = 56  # plays in lockstep: more are a little faster, fewer give their scores sooner
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,7 +70,7 @@ def _seconds(text: str) -> float:
 def _census(_arguments: argparse.Namespace) -> int:
     from planner.brain.census import answer_all
 
-    answer_all(sys.stdin.buffer, _say, BATCH)
+    answer_all(sys.stdin.buffer, _say)
     return OK
 
 

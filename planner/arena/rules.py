@@ -31,8 +31,8 @@ RELOAD_MORE = 7
 HEALTH = 128
 FRONT, SIDE, REAR = 32, 43, 64  # damage by the face that is hit: four, three, two hits to win
 SPREAD_STILL = 2  # headings that a shell strays by at most, gun tank at rest
-SPREAD_MOVING = 10
-LEAD = 13  # 256ths of eighths of a cell: aim leads by half of a shell's flight
+SPREAD_MOVING = 14
+LEAD = 19  # 256ths of a tick an eighth of a cell: aim leads by three quarters of a shell's flight
 
 PACK_FIRST, PACK_AGAIN, PACK_HEALS = 80, 160, 48  # ticks, ticks, health
 POWER_FIRST, POWER_AGAIN, POWER_LASTS = 48, 160, 80  # ticks; a powered shell does half as much again

@@ -21,6 +21,8 @@ LINE_LIMIT: Final = 1 << 20  # bytes
 SECONDS_LIMIT: Final = 86400.0
 SEED_LIMIT: Final = 1 << 63
 WAIT_S: Final = 0.05  # for more lines, before what has arrived is played
+FIRST_BATCH: Final = 56  # plays: small, so that a stop soon after the start keeps something
+BATCH: Final = 256  # plays: each costs less in company
 
 Answer = dict[str, Any]
 
@@ -101,13 +103,14 @@ def answer_batch(asks: Sequence[Ask]) -> Iterator[Answer]:
             yield {**ask.extra, "score": result.score, "won": result.won, "lost": result.lost, "drawn": result.drawn}
 
 
-def answer_all(lines: BinaryIO, say: Callable[[Answer], None], batch: int) -> None:
-    """Answer every line of `lines` until it ends; at most `batch` plays at once, none waiting for lines to come."""
+def answer_all(lines: BinaryIO, say: Callable[[Answer], None]) -> None:
+    """Answer every line of `lines` until it ends; no play waits for others to arrive."""
     arrived: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     threading.Thread(target=_pump, args=(lines, arrived), daemon=True).start()
-    more = True
+    batch, more = FIRST_BATCH, True
     while more:
         asks, more = _gather(arrived, say, batch)
+        batch = BATCH
         for answer in answer_batch(asks):
             say(answer)
 

@@ -1,0 +1,185 @@
+"""The `treadcore` command as a user and the planner meet it: real processes, real pipes."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "planner.treadcore"]
+
+
+def run(*arguments, given=""):
+    stdin = given if isinstance(given, bytes) else given.encode()
+    return subprocess.run([*COMMAND, *arguments], input=stdin, capture_output=True, cwd=ROOT, timeout=60, check=False)
+
+
+@pytest.fixture(scope="module")
+def weights():
+    told = json.loads(run("weights", "--json").stdout)
+    return {v["name"]: v["start"] for v in told["variables"]}
+
+
+def ask(weights, **other):
+    return {"id": 0, "player": {"weights": weights}, "seed": 7, "seconds": 30} | other
+
+
+def census(*asks):
+    """Answers by place in `asks`, which are objects or raw lines."""
+    lines = [a if isinstance(a, bytes) else json.dumps(a).encode() for a in asks]
+    done = run("census", given=b"\n".join(lines) + b"\n")
+    assert (done.returncode, done.stderr) == (0, b"")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_every_play_is_answered_once(weights):
+    answers = census(*(ask(weights, id=i, seed=i % 3, seconds=20 + i % 2) for i in range(70)))
+    assert sorted(a["id"] for a in answers) == list(range(70))
+    assert all(0 <= a["score"] <= 1 for a in answers)
+
+
+def test_the_same_play_gets_the_same_score_in_any_company(weights):
+    other = {**weights, "flank.bias": weights["flank.bias"] + 1}
+    asks = [ask(w, id=f"{s}{n}", seed=s) for s in range(5) for n, w in (("a", weights), ("b", other))]
+    together = {a["id"]: a for a in census(*asks)}
+    alone = {a["id"]: a for one in asks[:4] for a in census(one)}
+    assert {i: together[i] for i in alone} == alone
+    assert {a["id"]: a for a in census(*asks[::-1])} == together
+
+
+def test_keys_of_the_askers_own_come_back(weights):
+    (answer,) = census(ask(weights, id="x", tag={"pair": 3}))
+    assert (answer["id"], answer["tag"]) == ("x", {"pair": 3})
+    assert "player" not in answer
+
+
+BAD_PLAYS = [
+    ({"player": {"net": "a.npz", "sha256": "00"}}, "nets come with a later version"),
+    ({"player": {"weights": [1, 2]}}, 'no "weights" object'),
+    ({"player": {"weights": {}}}, "110 of 110 weights missing"),
+    ({"player": None}, "player is not an object"),
+    ({"seed": -1}, "seed is not a whole number"),
+    ({"seed": 2**63}, "seed is not a whole number"),
+    ({"seed": 1.5}, "seed is not a whole number"),
+    ({"seed": True}, "seed is not a whole number"),
+    ({"seconds": 0}, "seconds is not a number over 0"),
+    ({"seconds": "900"}, "seconds is not a number over 0"),
+    ({"seconds": 1e300}, "seconds is not a number over 0"),
+    ({"seconds": None}, "seconds is not a number over 0"),
+]
+
+
+@pytest.fixture(scope="module")
+def refusals(weights):
+    """Answers to BAD_PLAYS by their place, from a process that then plays a good one."""
+    answers = census(*(ask(weights, id=i) | change for i, (change, _) in enumerate(BAD_PLAYS)), ask(weights, id="good"))
+    assert "score" in answers[-1]
+    return {a["id"]: a for a in answers}
+
+
+@pytest.mark.parametrize("i", range(len(BAD_PLAYS)), ids=[str(change)[:40] for change, _ in BAD_PLAYS])
+def test_a_bad_play_is_answered_by_its_id(refusals, i):
+    assert refusals[i].keys() == {"id", "error"}
+    assert BAD_PLAYS[i][1] in refusals[i]["error"]
+
+
+def test_an_unknown_weight_is_named(weights):
+    (answer,) = census(ask({**weights, "flank.enemy_helth": 0}))
+    assert answer == {"id": 0, "error": "no such weight: 'flank.enemy_helth' (treadcore weights lists them)"}
+
+
+NO_PLAYS = [
+    b"garbage", b"[1, 2]", b"7", b"null", b'"x"', b"{", b"\xff\xfe\x00", b"\x00" * 100, b"[" * 200_000,
+    b'{"seed": 1}', b'{"id": 0, "seed": NaN}', b"9" * 5000, b'{"id": 0, "x": "' + b"y" * 2_000_000 + b'"}',
+]  # fmt: skip
+
+
+def test_lines_that_ask_for_nothing_bring_nothing_down(weights):
+    *bad, good = census(*NO_PLAYS, ask(weights, id=5))
+    assert [a["id"] for a in bad] == [None] * len(NO_PLAYS)
+    assert all(a["error"] for a in bad)
+    assert (good["id"], "score" in good) == (5, True)
+
+
+def test_blank_lines_and_a_missing_last_newline_are_nothing(weights):
+    done = run("census", given="\n\n" + json.dumps(ask(weights)))
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [0]
+
+
+def test_no_input_is_no_answers():
+    done = run("census")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_play_is_answered_while_the_input_stays_open(weights):
+    with subprocess.Popen([*COMMAND, "census"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        for i in range(3):
+            process.stdin.write(json.dumps(ask(weights, id=i)).encode() + b"\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == i
+        process.stdin.close()
+        assert process.wait(timeout=20) == 0
+
+
+def test_a_reader_that_goes_away_is_no_traceback(weights):
+    with subprocess.Popen(
+        [*COMMAND, "census"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+    ) as process:
+        process.stdout.close()
+        process.stdin.write(json.dumps(ask(weights)).encode() + b"\n")
+        process.stdin.close()
+        said = process.stderr.read().decode()
+        assert process.wait(timeout=20) == 74
+    assert said == "treadcore: nobody reads the answers any more\n"
+
+
+def test_the_weights_are_a_space_of_110_variables(weights):
+    space = tomllib.loads(run("weights").stdout.decode())
+    names = [v["name"] for v in space["variable"]]
+    assert len(names) == len(set(names)) == 110
+    assert dict(zip(names, (v["start"] for v in space["variable"]), strict=True)) == weights
+    for v in space["variable"]:
+        assert v.keys() == {"name", "start", "low", "high", "step", "type", "group"}
+        assert v["low"] <= v["start"] <= v["high"]
+        assert (v["step"] > 0, v["type"], v["group"]) == (True, "float", "weight")
+
+
+def test_a_replay_tells_the_score_that_the_census_gives(weights):
+    (answer,) = census(ask(weights, seed=11, seconds=120))
+    told = run("replay", "11", "--seconds", "120").stdout.decode()
+    assert f"score {answer['score']:.3f}" in told.splitlines()[0]
+    lines = told.split("did most\n")[1].splitlines()
+    assert sum(" player " in line for line in lines) == answer["won"]
+    assert sum(" reference " in line for line in lines) == answer["lost"]
+    assert sum(" drawn " in line for line in lines) == answer["drawn"]
+
+
+def test_a_replay_is_a_well_formed_picture_with_walls_ways_and_shots():
+    picture = ET.fromstring(run("replay", "11", "--svg", "--seconds", "60").stdout)
+    tags = [element.tag.rpartition("}")[2] for element in picture.iter()]
+    assert picture.tag == "{http://www.w3.org/2000/svg}svg"
+    assert tags.count("rect") > 60
+    assert tags.count("polyline") >= 2
+    assert tags.count("line") > 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (), ("nonsense",), ("census", "--kern", "numpy"), ("census", "--kernel", "abacus"), ("replay",),
+        ("replay", "x"), ("replay", "-1"), ("replay", "1", "--seconds", "0"), ("replay", "1", "--seconds", "nan"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_is_exit_2_and_nothing_on_stdout(arguments):
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"usage:" in done.stderr
+
+
+def test_the_version_is_told():
+    done = run("--version")
+    assert (done.returncode, done.stdout.split()[0]) == (0, b"treadcore")

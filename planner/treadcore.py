@@ -18,7 +18,7 @@ OK, IO_FAILED, INTERRUPTED = 0, 74, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments = build_parser().parse_args(argv)
     os.environ.update(dict.fromkeys(THREADS, "1"))  # before numpy is imported: a census is one core's work
     try:
         code: int = arguments.run(arguments)
@@ -35,7 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """The command line, for `main` and for the test that its page names it all."""
     parser = argparse.ArgumentParser(prog="treadcore", description=__doc__, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"treadcore {VERSION}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

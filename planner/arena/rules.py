@@ -18,7 +18,7 @@ LOOK_SHIFT = 14  # bearings and distances are read on eighths of a cell
 
 TURN = 256  # headings a full turn
 FORWARD = 6  # 1/32 cell a tick: 1.5 cells a second
-REVERSE = -4
+REVERSE = -4  # of a tank that backs away; one that steps aside may go backwards as fast as forwards
 HULL_TURN = 6  # headings a tick: 67 degrees a second
 GUN_TURN = 4  # 32 headings a second: a slow turret makes position count
 DRIVE_ANGLE = 40  # headings: further off than this a tank turns on the spot

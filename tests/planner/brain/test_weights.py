@@ -1,5 +1,7 @@
 """The table of 110 weights."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -56,3 +58,9 @@ def test_a_weight_that_is_none_is_named(change, reason):
 def test_a_missing_weight_is_named():
     with pytest.raises(ValueError, match=r"1 of 110 weights missing, the first: 'hunt\.sight'"):
         whole_weights({n: w for n, w in DEFAULT.items() if n != "hunt.sight"})
+
+
+def test_every_weight_stands_on_its_page():
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "brain.md").read_text()
+    rows = [f"| `{w.name}` | {w.meaning} | {w.low:g} | {w.high:g} | {w.step:g} | {w.start:g} |" for w in TABLE]
+    assert [row for row in rows if row not in page] == []

@@ -2,8 +2,8 @@
 
 import argparse
 
-from fleetd import FleetError, NotFound
-from planner.cli_fill import open_filler
+from fleetd import FleetError
+from planner.cli_fill import find_course, open_filler
 from planner.cli_talk import Talk
 from planner.fill import Filler
 from planner.standing import Course, Standing
@@ -33,17 +33,6 @@ def adopt(args: argparse.Namespace, talk: Talk) -> int:
     if not any(row.body.get("trial") == decided.trial.id for row in rows):
         talk.say("it was adopted before")
     return 0
-
-
-def find_course(seen: Standing, id_: str) -> Course:
-    """The trial of that id or of the one id that begins so. Raises NotFound."""
-    if id_ in seen.courses:
-        return seen.courses[id_]
-    found = [course for name, course in seen.courses.items() if name.startswith(id_)] if id_ else []
-    if len(found) != 1:
-        many = f"; {len(found)} trials begin so" if found else ""
-        raise NotFound(f"{id_!r}: no such trial{many}; `fleet-plan suggest` lists them")
-    return found[0]
 
 
 def _decided(seen: Standing, course: Course) -> Course:

@@ -4,16 +4,16 @@ import argparse
 import os
 import signal
 import time
-from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NoReturn
 
-from fleetd import FleetError, NotFound, Row, Spool, TryLater, Usage, allowed_cores, find_spool, host_name
+from fleetd import FleetError, NotFound, Spool, TryLater, Usage, allowed_cores, find_spool, host_name
 from planner.cli_talk import Talk, count
 from planner.due import Order, asked_again, plays_expected
 from planner.fill import Filler
 from planner.plan import read_plan
-from planner.standing import Standing
+from planner.standing import Course, Standing
 from planner.trial import Block
 
 LOOK_S = 0.5
@@ -35,29 +35,63 @@ def open_filler(args: argparse.Namespace, talk: Talk) -> Filler:
 def fill(args: argparse.Namespace, talk: Talk) -> int:
     """Settle, then queue up to the order; with --watch go on until the budget is spent and judged."""
     filler = open_filler(args, talk)
-    order = Order(depth=args.depth, count=args.count, plays=args.plays, heldout=args.heldout)
-    if order.depth is None and order.count is None:
-        order = Order(depth=2 * lanes(filler.spool), plays=order.plays, heldout=order.heldout)
     if args.dry_run and args.watch:
         raise Usage("--dry-run looks once and writes nothing: leave out --watch")
+    order = Order(depth=args.depth, count=args.count, plays=args.plays, heldout=_heldout(filler, args.heldout, talk))
     if args.dry_run:
         return _dry_run(filler, order, talk)
     signal.signal(signal.SIGTERM, _terminate)
     if args.watch:
         return _watch(filler, order, talk)
-    with filler.alone():
-        seen, rows = filler.settle()
-        _said_verdicts(rows, talk)
-        _check_heldout(seen, order, talk)
-        added, stop = _add(filler, seen, order, talk)
+    seen, added, stop = _pass(filler, order, talk)
     _said_summary(filler, seen, added, stop, talk)
     return 0
+
+
+def _pass(filler: Filler, order: Order, talk: Talk) -> tuple[Standing, int, str | None]:
+    """Settle and add, under the lock: the standing before adding, jobs added, the stop file that stands."""
+    with filler.alone():
+        seen, rows = filler.settle()
+        for row in rows:
+            talk.say(f"{row.event}: {row.body['sentence']}")
+        added, stop = _add(filler, seen, _deep(filler.spool, order), talk)
+    return seen, added, stop
+
+
+def _deep(spool: Spool, order: Order) -> Order:
+    """The order with its depth: two jobs for each lane when nobody said how many."""
+    return order if order.depth or order.count is not None else replace(order, depth=2 * lanes(spool))
 
 
 def lanes(spool: Spool) -> int:
     """The lanes of all hosts that beat, or what this one is allowed when none does."""
     found = [beat.get("lanes") for beat in spool.heartbeats().values()]
     return sum(n for n in found if isinstance(n, int)) or allowed_cores().cores
+
+
+def find_course(seen: Standing, id_: str) -> Course:
+    """The trial of that id or of the one id that begins so. Raises NotFound."""
+    if id_ in seen.courses:
+        return seen.courses[id_]
+    found = [course for name, course in seen.courses.items() if name.startswith(id_)] if id_ else []
+    if len(found) != 1:
+        many = f"; {len(found)} trials begin so" if found else ""
+        raise NotFound(f"{id_!r}: no such trial{many}; `fleet-plan suggest` lists them")
+    return found[0]
+
+
+def _heldout(filler: Filler, id_: str | None, talk: Talk) -> str | None:
+    """The trial that --heldout names. Raises NotFound, and Usage when its best was replaced."""
+    if id_ is None:
+        return None
+    seen = filler.look()
+    course = find_course(seen, id_)
+    trial = course.trial.id
+    if not seen.current(course):
+        raise Usage(f"--heldout {trial}: the best that it was read against has been replaced")
+    if course.ruling and not list(asked_again(seen, trial)):
+        talk.say(f"{trial}: its held-out seeds were asked for before, as {trial}h")
+    return trial
 
 
 def _add(filler: Filler, seen: Standing, order: Order, talk: Talk) -> tuple[int, str | None]:
@@ -76,9 +110,7 @@ def _add(filler: Filler, seen: Standing, order: Order, talk: Talk) -> tuple[int,
 
 
 def _dry_run(filler: Filler, order: Order, talk: Talk) -> int:
-    seen = filler.look()
-    _check_heldout(seen, order, talk)
-    blocks = filler.due(seen, order)
+    blocks = filler.due(filler.look(), _deep(filler.spool, order))
     for block in blocks:
         _said_job(None, block, talk)
     talk.say(f"would add {count(len(blocks), 'job')} to {len(filler.alive)} that wait or run; nothing was written")
@@ -92,11 +124,7 @@ def _watch(filler: Filler, order: Order, talk: Talk) -> int:
             time.sleep(LOOK_S)
             continue
         mark, looked = now, time.monotonic()
-        asked = Order(depth=order.depth, count=left, plays=order.plays, heldout=order.heldout)
-        with filler.alone():
-            seen, rows = filler.settle()
-            _said_verdicts(rows, talk)
-            added, stop = _add(filler, seen, asked, talk) if left != 0 else (0, None)
+        seen, added, stop = _pass(filler, replace(order, count=left), talk)
         left = left if left is None else left - added
         if stop and not said_stop:
             talk.say(f"{filler.spool.root / stop} stands: nothing is added until it is gone (fleet resume)")
@@ -122,19 +150,6 @@ def _why_done(seen: Standing, filler: Filler, order: Order) -> str:
     return "nothing left to try: every variable is at its bounds"
 
 
-def _check_heldout(seen: Standing, order: Order, talk: Talk) -> None:
-    """Whether --heldout names a trial that can be read; raises NotFound and Usage."""
-    if order.heldout is None:
-        return
-    course = seen.courses.get(order.heldout)
-    if course is None:
-        raise NotFound(f"--heldout {order.heldout}: no such trial; `fleet-plan suggest` lists them")
-    if not seen.current(course):
-        raise Usage(f"--heldout {order.heldout}: the best that it was read against has been replaced")
-    if course.ruling and not list(asked_again(seen, order.heldout)):
-        talk.say(f"{order.heldout}: its held-out seeds were asked for before, as {order.heldout}h")
-
-
 def _said_job(id_: str | None, block: Block, talk: Talk) -> None:
     trial, seeds = block.trial, block.seeds
     if talk.json:
@@ -154,11 +169,6 @@ def _said_job(id_: str | None, block: Block, talk: Talk) -> None:
     else:
         what = "held-out" if block.purpose == "heldout" else f"pass {trial.pass_}"
         talk.data(f"{id_ or '-'}  {trial.id}  {trial.change}  {count(len(seeds), 'seed')}, {what}")
-
-
-def _said_verdicts(rows: Sequence[Row], talk: Talk) -> None:
-    for row in rows:
-        talk.say(f"{row.event}: {row.body['sentence']}")
 
 
 def _said_summary(filler: Filler, seen: Standing, added: int, stop: str | None, talk: Talk) -> None:

@@ -10,9 +10,9 @@ from fleetd import BadData, FleetError, Ledger, Usage, find_spool, host_name
 from planner.cli_talk import Talk, count
 from planner.fill import payload_at
 from planner.reading import Sheet, census_command, known_reads, not_void, play, replaced_by, result_writer
-from planner.trial import decode_block
+from planner.trial import decode_block, stray_seeds
 
-TAIL_BYTES = 4 << 20
+TAIL_BYTES = 1 << 20  # every row of a pass has the best's reads in it: the newest few are enough
 OTHERS_BYTES = 256 << 10
 
 
@@ -36,6 +36,8 @@ def read(args: argparse.Namespace, talk: Talk) -> int:
     if payload is None:
         raise BadData(f"{job}: no job with a payload can be read there")
     block = decode_block(payload)
+    if wrong := stray_seeds(block):
+        raise BadData(wrong)
     write = result_writer(Path(result))
     host, build = host_name(talk.environ), talk.environ.get("FLEET_BUILD")
     ledger = Ledger(find_spool(args.spool, talk.environ).ledger_d)

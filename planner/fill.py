@@ -15,7 +15,7 @@ from typing import Any
 from fleetd import BadData, Job, Ledger, Row, Spool, decode_json, new_id, only_one, utc
 from planner.due import Order, blocks_due
 from planner.plan import Plan
-from planner.seeds import Purpose, overlap
+from planner.seeds import Purpose
 from planner.standing import Course, Facts, Standing, standing
 from planner.stats import Paired
 from planner.trial import PLAN, Block, decode_block, encode_block, player_hash
@@ -50,23 +50,24 @@ class Filler:
             yield
 
     def look(self) -> Standing:
-        """The standing as it is now. Raises BadData when held-out seeds meet any others."""
+        """The standing as it is now."""
         blocks = self._under_way()
-        self._facts.add(self._ledger.poll())
+        self._facts.add(row for row, _ in self._ledger.poll_lines())
         seen = standing(self._facts, self.plan.space, blocks)
-        if wrong := overlap(seen.draws):
-            raise BadData(f"{self.spool.ledger_d}: {wrong}; nothing is added until a void row names the rows")
         self.alive = {job for course in seen.courses.values() for stage in course.stages for job in stage.alive}
         return seen
 
     def settle(self) -> tuple[Standing, list[Row]]:
         """Write the verdicts that are due and give the standing after them; the caller holds the lock.
 
+        Raises BadData when held-out seeds meet any others, before anything is written.
         At most one adoption counts against one best: the strongest goes first, and the others find theirs replaced.
         """
         rows: list[Row] = []
         while True:
             seen = self.look()
+            if seen.overlap:
+                raise BadData(f"{self.spool.ledger_d}: {seen.overlap}; nothing is done until a void row names the row")
             ruled = [(c, judge(c, current=seen.current(c))) for c in seen.courses.values() if not c.ruling]
             adopt = sorted((r for r in ruled if r[1].call is Call.ADOPT), key=lambda r: -_strength(r[1].read))
             due = adopt[:1] + [r for r in ruled if r[1].call is Call.KEEP]

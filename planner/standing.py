@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleetd import BadData, Outcome, Row
-from planner.seeds import Draw, Purpose, Span
+from planner.seeds import Draw, Purpose, Span, overlap
 from planner.space import Space
 from planner.trial import PLAN, Block, Reads, Trial, decode_block, decode_reads, player_hash
 
@@ -122,6 +122,7 @@ class Standing:
     best: Best
     courses: Mapping[str, Course]
     draws: tuple[Draw, ...]
+    overlap: str | None  # why held-out reads cannot be trusted, by the seeds of what stands and what is under way
     plays: Mapping[Purpose, int]
     pass_: int
     rulings: tuple[Ruling, ...]
@@ -220,6 +221,7 @@ def standing(facts: Facts, space: Space, alive: Mapping[str, Block]) -> Standing
         best=_best(space, rulings),
         courses=_courses(trials, draws, attempts, rulings, alive),
         draws=tuple(sorted(draws.values(), key=lambda draw: (draw.span, draw.whose))),
+        overlap=overlap([*(Draw(a.seeds, a.purpose, a.trial) for a in attempts), *(b.draw for b in alive.values())]),
         plays=_plays(attempts),
         pass_=max((trial.pass_ for trial in trials.values()), default=1),
         rulings=tuple(rulings),

@@ -114,16 +114,18 @@ def encode_block(block: Block) -> dict[str, Any]:
 
 
 def decode_block(payload: Mapping[str, Any]) -> Block:
-    """The block that a payload describes; raises BadData saying what is wrong with it."""
+    """The block that a payload describes; raises BadData saying what is wrong with it. Seeds are `stray_seeds`'s business."""
     if payload.get("plan") != PLAN:
         raise BadData(f"the payload is no {PLAN}: only `fleet-plan fill` makes such jobs")
     try:
-        block = _block(payload)
+        return _block(payload)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadData(f"the {PLAN} payload cannot be read: {type(error).__name__}: {error}") from error
-    if wrong := stray(block.draw) or stray(Draw(block.seeds, block.purpose, block.trial.id)):
-        raise BadData(wrong)
-    return block
+
+
+def stray_seeds(block: Block) -> str | None:
+    """What is wrong with a block whose seeds are not all in its purpose's range, or None."""
+    return stray(block.draw) or stray(Draw(block.seeds, block.purpose, block.trial.id))
 
 
 def _block(payload: Mapping[str, Any]) -> Block:

@@ -22,7 +22,7 @@ def standing(space_, trials=(), reasons=(), pass_=1):
         courses[trial.id] = Course(trial=trial, search=Stage(span=Span(1, 21)), ruling=ruling if reason else None)
     best = Best(weights=weights, defaults=player_hash(weights))
     plays = dict.fromkeys(Purpose, 0)
-    return Standing(best=best, courses=courses, draws=(), plays=plays, pass_=pass_, rulings=())
+    return Standing(best=best, courses=courses, draws=(), overlap=None, plays=plays, pass_=pass_, rulings=())
 
 
 def trial(variable, to, space_, pass_=1, defaults=None):

@@ -4,7 +4,8 @@ import argparse
 import time
 from collections.abc import Callable, Iterable
 
-from fleetd.cli_state import State, find_job, known_ids, read_state, short
+from fleetd.cli_rows import rows_of
+from fleetd.cli_state import State, ended_ids, find_job, known_ids, read_state, short
 from fleetd.cli_talk import Talk, count
 from fleetd.errors import FleetError, TryLater, Usage
 from fleetd.job import Outcome
@@ -20,7 +21,7 @@ FAILED = (Outcome.FAILED, Outcome.TIMEOUT, Outcome.LOST, Outcome.BUILD_FAILED)
 def cancel(args: argparse.Namespace, talk: Talk) -> int:
     """Each job leaves the queue, or its host is asked to end it."""
     spool, me = find_spool(args.spool, talk.environ), host_name(talk.environ)
-    known = known_ids(spool, read_state(spool, me, time.time()).last)
+    known = known_ids(spool, ended_ids(spool))
 
     def act(name: str) -> None:
         id_ = find_job(name, known)
@@ -39,23 +40,26 @@ def retry(args: argparse.Namespace, talk: Talk) -> int:
         message = "which jobs? fleet retry JOB…, or --failed, or --stopped"
         raise Usage(message)
     spool = find_spool(args.spool, talk.environ)
-    state = read_state(spool, host_name(talk.environ), time.time())
-    known, rows = known_ids(spool, state.last), list(Ledger(spool.ledger_d).rows())
-    names = args.jobs or _ended(state, failed=args.failed, stopped=args.stopped)
+    if args.jobs:
+        known = known_ids(spool, ended_ids(spool))
+        jobs = [find_job(name, known) for name in args.jobs]
+    else:
+        state = read_state(spool, host_name(talk.environ), time.time())
+        jobs = _ended(state, failed=args.failed, stopped=args.stopped)
+    rows = rows_of(Ledger(spool.ledger_d), set(jobs))
 
-    def act(name: str) -> None:
-        id_ = find_job(name, known)
+    def act(id_: str) -> None:
         attempt = retry_job(spool, id_, rows)
         if talk.json:
             talk.emit({"schema": "fleet.retry/1", "job": id_, "attempt": attempt})
         else:
             talk.say(f"{short(id_)}: queued as attempt {attempt}")
 
-    code = _each(names, act, talk)
-    if not names:
+    code = _each(jobs, act, talk)
+    if not jobs:
         talk.say("no such job: nothing to queue again")
-    elif len(names) > 1:
-        talk.say(f"{count(len(names), 'job')} in all")
+    elif len(jobs) > 1:
+        talk.say(f"{count(len(jobs), 'job')} in all")
     return code
 
 

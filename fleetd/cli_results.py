@@ -3,7 +3,7 @@
 import argparse
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fleetd.cli_state import short
@@ -19,13 +19,14 @@ STYLE = {Outcome.OK: "green", Outcome.STOPPED: "yellow", Outcome.CANCELLED: "yel
 
 def results(args: argparse.Namespace, talk: Talk) -> int:
     """All result rows, oldest first; with -f each new one as it comes."""
-    ledger = Ledger(find_spool(args.spool, talk.environ).ledger_d)
-    rows = sorted((r for r in ledger.rows() if r.event == "result"), key=lambda r: (r.at, r.host, r.seq))
-    for row in rows:
+    ledger, shown = Ledger(find_spool(args.spool, talk.environ).ledger_d), 0
+    rows: Iterable[Row] = (row for row in ledger.rows() if row.event == "result")
+    for row in rows if len(ledger.hosts()) < 2 else sorted(rows, key=lambda row: (row.at, row.host, row.seq)):
         _show(row, talk)
+        shown += 1
     if ledger.skipped:
         talk.say(f"{count(ledger.skipped, 'damaged line')} skipped")
-    if not rows and not args.follow:
+    if not shown and not args.follow:
         talk.say("no job has ended yet")
     while args.follow:
         talk.out.flush()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from fleetd.cli_results import gist
+from fleetd.cli_rows import rows_of
 from fleetd.cli_state import State, find_job, known_ids, read_state, started_at
 from fleetd.cli_status import how_ended
 from fleetd.cli_talk import Talk, clean, clock, command_line, span
@@ -50,11 +51,10 @@ def _subject(spool: Spool, name: str, talk: Talk) -> Subject:
     now = time.time()
     state = read_state(spool, host_name(talk.environ), now)
     id_ = find_job(name, known_ids(spool, state.last))
-    rows = [r for r in Ledger(spool.ledger_d).rows() if r.event == "result" and r.body["job"] == id_]
     waiting = spool.read_waiting(id_)
     return Subject(
         id=id_,
-        rows=sorted(rows, key=lambda row: (row.body["attempt"], row.at)),
+        rows=rows_of(Ledger(spool.ledger_d), {id_}),
         waiting=waiting,
         running=next((run for run in state.running if run.id == id_), None),
         rejected=_why_rejected(spool, id_),
@@ -187,7 +187,8 @@ def log(args: argparse.Namespace, talk: Talk) -> int:
     spool = find_spool(args.spool, talk.environ)
     job = _subject(spool, args.job, talk)
     while args.follow and job.waiting and not job.running:
-        time.sleep(POLL_S)
+        while (spool.queue / f"{job.id}.json").exists():
+            time.sleep(POLL_S)
         job = _subject(spool, job.id, talk)
     path = _log_path(spool, job)
     if path is None:

@@ -1,13 +1,14 @@
 """What the commands say about a spool, gathered by reading it once: who lives, what waits, runs and has ended."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fleetd.cli_rows import Heads
 from fleetd.errors import NotFound, Usage
-from fleetd.job import Outcome, seconds
+from fleetd.job import Outcome, seconds, utc
 from fleetd.lease import boot_id, born
 from fleetd.ledger import Ledger, Row
 from fleetd.spool import Running, Spool
@@ -62,37 +63,38 @@ class State:
 
 def read_state(spool: Spool, me: str, now: float) -> State:
     """Everything `fleet` and `fleet ls` show; raises what the spool raises."""
-    ledger = Ledger(spool.ledger_d)
-    results = [row for row in ledger.rows() if row.event == "result"]
+    heads, since = Heads(Ledger(spool.ledger_d)), utc(now - RATE_WINDOW_S)
+    last: dict[str, Row] = {}
+    recent: list[str] = []
+    for row in heads:
+        keep_newest(last, row)
+        if row.at > since:
+            recent.append(row.at)
     return State(
         waiting=spool.waiting(),
         running=spool.attempts(),
         beats=read_beats(spool, me, now),
         stops={name: _mtime(spool.root / name) for name in sorted(spool.stops())},
-        last=newest(results),
-        rate=rate(results, now),
-        skipped=ledger.skipped,
+        last=last,
+        rate=rate(recent, now),
+        skipped=heads.skipped,
     )
 
 
-def newest(results: Iterable[Row]) -> dict[str, Row]:
-    """Per job the result row of the highest attempt, an `ok` before any other."""
-    last: dict[str, Row] = {}
-    for row in results:
-        old = last.get(row.body["job"])
-        if old is None or _rank(row) >= _rank(old):
-            last[row.body["job"]] = row
-    return last
+def keep_newest(last: dict[str, Row], row: Row) -> None:
+    """Keep per job the result row of the highest attempt, an `ok` before any other."""
+    old = last.get(row.body["job"])
+    if old is None or _rank(row) >= _rank(old):
+        last[row.body["job"]] = row
 
 
 def _rank(row: Row) -> tuple[bool, int]:
     return row.body.get("outcome") == Outcome.OK, row.body.get("attempt", 0)
 
 
-def rate(results: Iterable[Row], now: float) -> float:
-    """Jobs that ended per second over the last half-hour, or over as much of it as there is; 0 when unknown."""
-    recent = sorted(at for row in results if (at := seconds(row.at)) > now - RATE_WINDOW_S)
-    return len(recent) / max(now - recent[0], 1.0) if len(recent) > 1 else 0.0
+def rate(ends: Sequence[str], now: float) -> float:
+    """Jobs per second that ended at these times, from the first until now; 0 when there are too few to say."""
+    return len(ends) / max(now - seconds(min(ends)), 1.0) if len(ends) > 1 else 0.0
 
 
 def read_beats(spool: Spool, me: str, now: float) -> list[Beat]:
@@ -148,9 +150,14 @@ def short(id_: str) -> str:
     return name if made and name else id_
 
 
-def known_ids(spool: Spool, last: Mapping[str, Row]) -> set[str]:
-    """Every id that waits, runs, has ended or was rejected."""
-    return {*spool.waiting(), *(run.id for run in spool.attempts()), *last, *_rejected(spool)}
+def known_ids(spool: Spool, ended: Iterable[str]) -> set[str]:
+    """Every id that waits, runs, was rejected or is among the `ended`."""
+    return {*spool.waiting(), *(run.id for run in spool.attempts()), *ended, *_rejected(spool)}
+
+
+def ended_ids(spool: Spool) -> set[str]:
+    """Every id that has a result row."""
+    return {row.body["job"] for row in Heads(Ledger(spool.ledger_d))}
 
 
 def _rejected(spool: Spool) -> list[str]:

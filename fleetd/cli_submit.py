@@ -10,12 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fleetd.cli_state import find_job, known_ids, newest, read_beats
+from fleetd.cli_state import ended_ids, find_job, known_ids, read_beats
 from fleetd.cli_talk import Talk, count
 from fleetd.errors import BadData, NotFound, Usage
 from fleetd.job import Job, decode_json, job_of, new_id, utc
 from fleetd.lease import host_name
-from fleetd.ledger import Ledger
 from fleetd.spool import Spool, find_spool, init_spool, spool_path
 
 
@@ -95,8 +94,7 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
 
 def _ids(spool: Spool, names: list[str]) -> list[str]:
     """The ids meant; a name that nobody knows yet is taken as the id of a job to come."""
-    known = known_ids(spool, newest(row for row in Ledger(spool.ledger_d).rows() if row.event == "result"))
-    ids = []
+    known, ids = known_ids(spool, ended_ids(spool)), []
     for name in names:
         try:
             ids.append(find_job(name, known))

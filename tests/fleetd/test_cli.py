@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fleetd import Ledger
+from fleetd.cli_rows import Heads, rows_of
+
 BIN = Path(sys.executable).parent
 
 
@@ -239,3 +242,28 @@ def test_a_spool_that_others_may_write_to_is_77(fleet, spool):
 def test_version_before_and_after_the_command(fleet):
     assert fleet("--version").stdout.startswith("fleet 0.")
     assert fleet("ls", "--version").returncode == 0
+
+
+def test_damaged_lines_are_skipped_counted_and_said(fleet, spool):
+    ledger = Ledger(spool / "ledger.d")
+    ended = {"event": "result", "attempt": 1, "outcome": "ok", "next": None, "payload": {"k": [0.5]}, "result": None}
+    ledger.append("calber", [ended | {"job": f"j{number}"} for number in range(4)])
+    segment = spool / "ledger.d" / "calber.jsonl"
+    first, second, third, fourth = segment.read_bytes().splitlines(keepends=True)
+    bad = second.replace(b'"j1"', b'"jx"')
+    segment.write_bytes(first + bad + b"\0" * 8192 + third + b'{"half": ' + fourth[:40])
+    (state,) = objects(fleet("--json"))
+    assert (state["done"], state["skipped"]) == (2, 2)
+    assert [row["job"] for row in objects(fleet("results", "--json"))] == ["j0", "j2"]
+    assert fleet("show", "jx").returncode == 66
+
+
+def test_the_head_of_a_row_says_what_the_whole_row_says(spool):
+    ledger = Ledger(spool / "ledger.d")
+    tricky = {"event": "result", "job": "j", "attempt": 2, "outcome": "failed", "reason": ',"payload":{}', "next": 3}
+    rows = ledger.append("calber", [tricky | {"payload": {"payload": 1}, "argv": [',"payload":']}, tricky])
+    heads = list(Heads(ledger))
+    assert [(h.seq, h.at, h.body["reason"], h.body["next"]) for h in heads] == [
+        (row.seq, row.at, ',"payload":{}', 3) for row in rows
+    ]
+    assert [row.body.keys() - {"crc"} for row in rows_of(ledger, {"j"})] == [row.body.keys() for row in rows]

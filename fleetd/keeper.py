@@ -210,6 +210,9 @@ class Keeper:
             self._start(job, now)
             if now < self._hold_until:
                 break
+        if names := self.queue.ring():
+            why = f"after: a ring, each waits for the next: {' → '.join([*names, names[0]])}"
+            self.queue.refused.append((names[0], why))
         for id_, why in self.queue.refused:
             self._reject(id_, why)
         self.queue.refused.clear()

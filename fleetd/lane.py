@@ -62,6 +62,33 @@ def blocked(
     return None
 
 
+def ring(after: Mapping[str, tuple[str, ...]]) -> tuple[str, ...] | None:
+    """The first ring among jobs that wait for each other, each after the next, or None; linear in their number."""
+    done: set[str] = set()
+    for start in after:
+        path: dict[str, Iterator[str]] = {}
+        here: str | None = start
+        while here is not None:
+            if here in path:
+                names = list(path)
+                return tuple(names[names.index(here) :])
+            if here not in done:
+                path[here] = iter(after.get(here, ()))
+            here = _step(path, done)
+    return None
+
+
+def _step(path: dict[str, Iterator[str]], done: set[str]) -> str | None:
+    """The next job to look at: one that the last of the path comes after, or else back along the path."""
+    while path:
+        last = next(reversed(path))
+        if (found := next((id_ for id_ in path[last] if id_ not in done), None)) is not None:
+            return found
+        done.add(last)
+        del path[last]
+    return None
+
+
 def choose(waiting: Iterable[Job], free_lanes: int, why: Callable[[Job], str | None]) -> Iterator[Job]:
     """The jobs to start now, in order. One short only of lanes keeps those that are free for itself."""
     for job in waiting:

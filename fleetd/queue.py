@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fleetd.errors import BadData
 from fleetd.files import look
 from fleetd.job import MAX_BYTES, Job, decode_json, job_of
+from fleetd.lane import ring
 from fleetd.spool import Spool
 
 SETTLE_S = 10.0
@@ -35,6 +36,7 @@ class Queue:
         self._ids: list[str] = []
         self._parsed: dict[str, Job] = {}
         self._half: dict[str, _Half] = {}
+        self._ring_sought = 0
         self.refused: list[tuple[str, str]] = []
 
     def __len__(self) -> int:
@@ -50,6 +52,7 @@ class Queue:
         self._listed = mark if time.time_ns() - at.st_mtime_ns > _TICK_NS else (0, 0)
         if len(self._parsed) <= _FORGET:
             self._parsed.clear()
+            self._ring_sought = -1
         self._half = {id_: half for id_, half in self._half.items() if id_ in set(self._ids)} if self._half else {}
 
     def jobs(self, now: float) -> Iterator[Job]:
@@ -63,7 +66,14 @@ class Queue:
     def taken(self, id_: str) -> None:
         """The job has left queue/."""
         self._parsed.pop(id_, None)
-        self._listed = (0, 0)
+        self._listed, self._ring_sought = (0, 0), -1
+
+    def ring(self) -> tuple[str, ...] | None:
+        """Jobs read so far that wait for each other in a ring, looked for once after each change."""
+        if self._ring_sought == len(self._parsed):
+            return None
+        self._ring_sought = len(self._parsed)
+        return ring({id_: job.after for id_, job in self._parsed.items() if job.after})
 
     def half_written(self) -> bool:
         """Whether a file is being waited for."""

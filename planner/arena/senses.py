@@ -57,12 +57,12 @@ def perceive(s: State) -> Senses:
     sight = SIGHT.take(here + (cell[::-1] << 8))
     coming, ahead, aside = _incoming(s)
     pointed = np.abs((s.gun[::-1] - bearing & 255) - 128)  # how far the enemy's gun is off, headings
-    f = np.empty((len(FEATURES), *s.x.shape), dtype=np.int32)
+    f = np.empty((len(FEATURES), *s.x.shape), dtype=np.int64)
     f[0] = ONE
     f[1] = s.health * (ONE // r.HEALTH)
     f[2] = f[1, ::-1]
     f[3] = np.minimum(distance * 2, ONE)
-    f[4] = sight * np.int32(ONE)
+    f[4] = sight * np.int64(ONE)
     f[5] = _LOADED.take(s.reload)
     f[6] = f[5, ::-1]
     f[7] = np.maximum(ONE - 8 * pointed, 0) * sight
@@ -70,7 +70,9 @@ def perceive(s: State) -> Senses:
     f[9] = _nearness(here, s.pack_cell, s.pack_wait)
     f[10] = _nearness(here, s.power_cell, s.power_wait)
     np.maximum(f[1:3], 0, out=f[1:3])
-    return Senses(features=f, cell=cell, bearing=bearing, distance=distance, coming=coming, aside=aside)
+    return Senses(
+        features=f.astype(np.int32), cell=cell, bearing=bearing, distance=distance, coming=coming, aside=aside
+    )
 
 
 def _incoming(s: State) -> tuple[Flags, Ints, Ints]:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from planner.arena import rules as r
 from planner.arena.chance import draw, key
-from planner.arena.state import Flags, Ints, State
-from planner.arena.tables import DAMAGE, DRIVES, HEADING_X, HEADING_Y, NO_GO, PACKS, POWERS, SOLID, SPREAD, STARTS
+from planner.arena.state import Ints, State
+from planner.arena.tables import DAMAGE, DRIVES, GO, HEADING_X, HEADING_Y, PACKS, POWERS, SOLID, SPREAD, STARTS
 
 _ROWS = np.array([[0], [1]], dtype=np.int64)
 _TICKS = np.arange(r.BLOCK, dtype=np.int64)[:, None, None]
@@ -80,12 +80,10 @@ def tick(s: State, orders: Orders, now: int) -> None:
     turned = _turn(s.hull, orders.heading, r.HULL_TURN)
     _drive(s, orders.speed * DRIVES.take(turned & 255))
     off = _turn(s.gun, orders.aim, r.GUN_TURN)
-    s.reload -= s.reload > 0
-    s.power -= s.power > 0
+    for countdown in (s.reload, s.power, s.pack_wait, s.power_wait):
+        np.maximum(countdown - 1, 0, out=countdown)  # four times as quick as subtracting `countdown > 0`
     _fly(s)
     _fire(s, np.flatnonzero((np.abs(off) <= orders.care) & (s.reload == 0)), s.stray[now % r.BLOCK])
-    s.pack_wait -= s.pack_wait > 0
-    s.power_wait -= s.power_wait > 0
     if now % r.THINK == 0:
         _pick_up(s)
 
@@ -106,10 +104,10 @@ def _drive(s: State, speed: Ints) -> None:
     vx = HEADING_X.take(s.hull) * speed
     vy = HEADING_Y.take(s.hull) * speed
     rank = row + (s.y >> r.FINE_SHIFT << 6)
-    vx *= 1 - NO_GO.take(rank + (s.x + vx >> r.FINE_SHIFT))
+    vx *= GO.take(rank + (s.x + vx >> r.FINE_SHIFT))
     x = s.x + vx
     rank = row + (x >> r.FINE_SHIFT)
-    vy *= 1 - NO_GO.take(rank + (s.y + vy >> r.FINE_SHIFT << 6))
+    vy *= GO.take(rank + (s.y + vy >> r.FINE_SHIFT << 6))
     y = s.y + vy
     apart = np.maximum(np.abs(x[0] - x[1]), np.abs(y[0] - y[1]))
     if apart.min() < r.TANK_GAP:
@@ -137,17 +135,18 @@ def _fly(s: State) -> None:
     s.shell_y += step_y
     reach = r.SHELL_SPEED * 128 - near_wall * (r.SHELL_SPEED * 64)
     hit = s.shell_live & (aside <= r.SHELL_RADIUS) & (ahead <= reach) & (ahead >= -1024)
-    s.shell_live &= ~(near_wall | _in_wall(s) | hit)
+    s.shell_live &= near_wall + _in_wall(s) == 0
+    s.shell_live &= ~hit
     hit &= ~s.over
     at = np.flatnonzero(hit)
     if at.size:
         _hurt(s, at)
 
 
-def _in_wall(s: State) -> Flags:
-    """Where a shell is in a wall; a dead one may be anywhere, even off the map."""
+def _in_wall(s: State) -> Ints:
+    """1 where a shell is in a wall; a dead one may be anywhere, even off the map."""
     cell = (s.map << 8) + (s.shell_y >> r.SHIFT << 4) + (s.shell_x >> r.SHIFT)
-    inside: Flags = SOLID.take(cell, mode="clip")
+    inside: Ints = SOLID.take(cell, mode="clip")
     return inside
 
 

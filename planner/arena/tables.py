@@ -38,14 +38,14 @@ def _bearings() -> tuple[Ints, Ints]:
     return heading.ravel(), distance.ravel()
 
 
-def _no_go(wall: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """(64, 64) quarter cells in which no tank's middle may be: walls, and one quarter cell round them."""
+def _go(wall: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """(64, 64) quarter cells in which a tank's middle may be: outside walls, and of one quarter cell round them."""
     fine = np.pad(np.repeat(np.repeat(wall, 4, 0), 4, 1), 1, constant_values=True)
     blocked = np.zeros((4 * CELLS, 4 * CELLS), dtype=np.bool_)
     for i in range(3):
         for j in range(3):
             blocked |= fine[i : i + 4 * CELLS, j : j + 4 * CELLS]
-    return blocked
+    return ~blocked
 
 
 def _sight(wall: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
@@ -115,7 +115,7 @@ def _build() -> tuple[Ints, Bytes, Bytes, Bytes, Ints]:
         seen = _sight(m.wall)
         floor = ~m.wall.ravel()
         far, to_cell = _fields(m.wall, everywhere & floor)
-        fine.append(_no_go(m.wall))
+        fine.append(_go(m.wall))
         sight.append(seen)
         length.append(far)
         for way, goal in zip(ways, (None, ~seen & floor), strict=True):
@@ -137,8 +137,8 @@ BEARING, DISTANCE = _bearings()
 # Indexed by map * 4096 + quarter row * 64 + quarter column | map * 65536 + cell * 256 + cell | the same |
 # (kind * maps + map) * 65536 + cell * 256 + own cell, kind 0 to a cell, 1 out of its sight |
 # map * 256 + cell: the nearest cell that is no wall.
-NO_GO, SIGHT, LENGTH, WAY, FLOOR = _build()
-SOLID = np.concatenate([m.wall.ravel() for m in MAPS])  # map * 256 + cell
+GO, SIGHT, LENGTH, WAY, FLOOR = _build()
+SOLID = np.concatenate([m.wall.ravel() for m in MAPS]).astype(np.int64)  # map * 256 + cell
 KINDS = len(MAPS) * AREA * AREA  # entries of WAY a kind
 STARTS = np.array([m.starts for m in MAPS], dtype=np.int64).ravel()  # map * 8 + which
 PACKS = np.array([m.packs for m in MAPS], dtype=np.int64).ravel()

@@ -31,6 +31,7 @@ def _by_behaviour(default: int, **other: int) -> Ints:
 _KIND = _by_behaviour(0, cover=KINDS)
 _DIRECT = _by_behaviour(0, circle=1, hold=1, back=1, dodge=1).astype(np.bool_)
 _SPEED = _by_behaviour(r.FORWARD, hold=0, back=r.REVERSE)
+_EITHER_WAY = _by_behaviour(0, circle=64, dodge=64)  # goes backwards if that asks for less turning
 _CARE = _by_behaviour(2, charge=4, flank=3, hold=1, cover=-1, heal=-1, boost=-1, dodge=-1)
 # By distance in eighths: how far off the bearing circling goes, so that it neither closes in nor drifts off.
 _ROUND = np.concatenate([np.full(24, 88), np.full(24, 64), np.full(140, 44)]).astype(np.int64)
@@ -50,10 +51,9 @@ def give_orders(s: State, senses: Senses, behaviour: npt.NDArray[np.intp], order
     seen = senses.features[4] > 0
     along, stay = _along(s, senses, behaviour)
     sideways = _sideways(s, senses, behaviour)
-    steps_aside = (behaviour == _CIRCLE) | (behaviour == _DODGE)
-    turned_away = steps_aside & (np.abs((sideways - s.hull & 255) - 128) < 64)
-    heading = np.where(direct, sideways + 128 * turned_away, along)
-    speed = np.where(turned_away, -speed, speed)
+    backwards = np.abs((sideways - s.hull & 255) - 128) < _EITHER_WAY.take(behaviour)
+    heading = np.where(direct, np.where(backwards, sideways + 128, sideways), along)
+    speed = np.where(backwards, -speed, speed)
     there = (behaviour == _CHARGE) & (senses.distance <= _CLOSE)
     idle = ((behaviour == _HEAL) & (s.pack_wait > 0)) | ((behaviour == _BOOST) & (s.power_wait > 0))
     stops = ~direct & (stay | there | idle | ((behaviour == _HUNT) & seen))

@@ -15,7 +15,7 @@ NAMES = (
     "HEADING_Y",
     "BEARING",
     "DISTANCE",
-    "NO_GO",
+    "GO",
     "SIGHT",
     "LENGTH",
     "WAY",

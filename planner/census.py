@@ -10,7 +10,7 @@ when it crashes or falls silent, the first play that was due is to blame, and th
 import contextlib
 import json
 import os
-import queue
+import select
 import signal
 import subprocess
 import threading
@@ -23,6 +23,7 @@ from fleetd import NotFound, decode_json, encode_json
 
 ASKED_MOST = 2
 LINE_MAX = 1 << 20
+CHUNK = 1 << 16
 SCORE_MOST = 1e300
 LEAVE_S = 5.0  # for a census that has answered everything to end by itself
 
@@ -84,29 +85,36 @@ def collect(
     return count
 
 
-def _run(command: Sequence[str], due: Mapping[int, Play], silence_s: float, heard: Hear, count: Count) -> str | None:
+def _run(command: Sequence[str], due: Mapping[int, Play], silence_s: float, hear: Hear, count: Count) -> str | None:
     """One process over what is due. None when it ended of itself, else how it ended."""
-    with _process(command) as process:
-        lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        asked = [_ask(play) for play in due.values()]
-        threading.Thread(target=_feed, args=(process.stdin, asked), daemon=True).start()
-        threading.Thread(target=_listen, args=(process.stdout, lines), daemon=True).start()
-        limit = time.monotonic() + silence_s
+    asked = [_ask(play) for play in due.values()]
+    with _process(command, asked) as process:
+        tail, limit = b"", time.monotonic() + silence_s
         while due:
-            try:
-                line = lines.get(timeout=max(0.0, limit - time.monotonic()))
-            except queue.Empty:
+            data = _read(process, limit)
+            if data is None:
                 return f"no answer for {silence_s:g} s"
-            if line is None:
+            *lines, tail = (tail + data).split(b"\n") if data else [tail, b""]
+            for line in lines:
+                if (answer := _answer(line, due)) is None:
+                    count.noise += bool(line.strip())
+                else:
+                    hear(answer)
+                    limit = time.monotonic() + silence_s
+            if not data:
                 return _how(process)
-            if (answer := _answer(line, due)) is None:
-                count.noise += 1
-                continue
-            heard(answer)
-            limit = time.monotonic() + silence_s
+            tail = tail if len(tail) < LINE_MAX else b""
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(LEAVE_S)
         return None
+
+
+def _read(process: subprocess.Popen[bytes], limit: float) -> bytes | None:
+    """What stdout has; empty at its end, None when nothing comes before `limit` on the monotonic clock."""
+    left = limit - time.monotonic()
+    if process.stdout is None or left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+        return None
+    return os.read(process.stdout.fileno(), CHUNK)
 
 
 def _ask(play: Play) -> bytes:
@@ -115,20 +123,23 @@ def _ask(play: Play) -> bytes:
 
 
 @contextlib.contextmanager
-def _process(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """The census in a process group of its own, which has ended when the block is left."""
+def _process(command: Sequence[str], asked: Sequence[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """The census, fed by a thread, in a process group of its own that has ended when the block is left."""
     try:
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0, bufsize=1 << 16
-        )
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
     except OSError as error:
         raise NotFound(f"the census cannot be started: {command[0]}: {error.strerror}") from error
+    feeder = threading.Thread(target=_feed, args=(process.stdin, asked), daemon=True)
     try:
+        feeder.start()
         yield process
     finally:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        feeder.join(LEAVE_S)
+        if process.stdout:
+            process.stdout.close()
 
 
 def _feed(stdin: IO[bytes] | None, asked: Sequence[bytes]) -> None:
@@ -136,15 +147,6 @@ def _feed(stdin: IO[bytes] | None, asked: Sequence[bytes]) -> None:
         if stdin:
             with stdin:
                 stdin.writelines(asked)
-
-
-def _listen(stdout: IO[bytes] | None, lines: queue.SimpleQueue[bytes | None]) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        if stdout:
-            with stdout:
-                while line := stdout.readline(LINE_MAX):
-                    lines.put(line)
-    lines.put(None)
 
 
 def _how(process: subprocess.Popen[bytes]) -> str | None:

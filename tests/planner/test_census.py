@@ -1,5 +1,6 @@
 """The census contract against real processes: any order, any noise, and a reason for every play that fails."""
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -95,6 +96,20 @@ def test_scores_of_other_kinds_are_no_scores():
 def test_a_census_that_cannot_start_is_said():
     with pytest.raises(NotFound, match="no-such-game: No such file"):
         ask(command=["/no-such-game"])
+
+
+def test_endless_noise_is_no_answer_and_fills_no_memory():
+    began = time.monotonic()
+    scores, failed, count = ask(command=["yes"], silence_s=0.3, enough=lambda: time.monotonic() - began > 0.5)
+    assert scores == {}
+    assert set(failed.values()) <= {"no answer for 0.3 s"}
+    assert count.noise > 1000
+
+
+def test_a_last_line_without_its_newline_counts():
+    answers = "".join(json.dumps({"id": n, "score": n}) + "\n" for n in range(10)).rstrip()
+    scores, failed, _ = ask(command=["printf", "%s", answers])
+    assert (len(scores), failed) == (10, {})
 
 
 def test_a_census_that_ends_without_reading_is_no_broken_pipe():

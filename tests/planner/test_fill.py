@@ -18,8 +18,9 @@ def spans(farm, purpose):
 
 def until_heldout(farm):
     """Work until held-out seeds are queued; the payloads of those jobs."""
+    farm.write_space("good", "null")
     for _ in range(4):
-        farm.plan("fill", "--depth", "6")
+        farm.plan("fill", "--depth", "4")
         if held := [p for p in payloads(farm) if p["purpose"] == "heldout"]:
             return held
         farm.run()
@@ -115,7 +116,7 @@ def test_an_adoption_brings_fresh_search_seeds_and_its_own_census_is_no_baseline
 
 def test_what_an_adoption_overtook_is_never_pooled_and_gets_its_turn_again(farm):
     until_heldout(farm)
-    farm.plan("fill", "--depth", "12")
+    farm.plan("fill", "--depth", "6")
     waiting = farm.spool.waiting()
     for id_ in [id_ for id_ in waiting if id_.startswith("40-")]:
         farm.run_job(id_)

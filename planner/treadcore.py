@@ -71,7 +71,7 @@ def _seconds(text: str) -> float:
 def _census(_arguments: argparse.Namespace) -> int:
     from planner.brain.census import answer_all
 
-    answer_all(sys.stdin.buffer, _say)
+    answer_all(lambda size: os.read(sys.stdin.fileno(), size), _say)
     return OK
 
 

@@ -11,13 +11,14 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from planner.brain.match import play
 from planner.brain.scripted import Whole
 from planner.brain.weights import DEFAULT, whole_weights
 
 LINE_LIMIT: Final = 1 << 20  # bytes
+READ: Final = 1 << 16  # bytes at a time
 SECONDS_LIMIT: Final = 86400.0
 SEED_LIMIT: Final = 1 << 63
 WAIT_S: Final = 0.05  # for more lines, before what has arrived is played
@@ -103,10 +104,14 @@ def answer_batch(asks: Sequence[Ask]) -> Iterator[Answer]:
             yield {**ask.extra, "score": result.score, "won": result.won, "lost": result.lost, "drawn": result.drawn}
 
 
-def answer_all(lines: BinaryIO, say: Callable[[Answer], None]) -> None:
-    """Answer every line of `lines` until it ends; no play waits for others to arrive."""
+def answer_all(read: Callable[[int], bytes], say: Callable[[Answer], None]) -> None:
+    """Answer every line until `read` gives nothing; no play waits for others to arrive.
+
+    `read` is called by another thread. It must hold no lock while it waits, as a buffered file does: the interpreter
+    could not end then.
+    """
     arrived: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-    threading.Thread(target=_pump, args=(lines, arrived), daemon=True).start()
+    threading.Thread(target=_pump, args=(read, arrived), daemon=True).start()
     batch, more = FIRST_BATCH, True
     while more:
         asks, more = _gather(arrived, say, batch)
@@ -115,13 +120,15 @@ def answer_all(lines: BinaryIO, say: Callable[[Answer], None]) -> None:
             say(answer)
 
 
-def _pump(lines: BinaryIO, arrived: "queue.SimpleQueue[bytes | None]") -> None:
-    """Lines into the queue, None at the end; a line over the limit arrives cut, just long enough to be refused."""
-    while line := lines.readline(LINE_LIMIT + 1):
-        rest = line
-        while rest and not rest.endswith(b"\n"):
-            rest = lines.readline(LINE_LIMIT)
-        arrived.put(line)
+def _pump(read: Callable[[int], bytes], arrived: "queue.SimpleQueue[bytes | None]") -> None:
+    """Lines into the queue, None at the end; a line over the limit is cut to just what is refused."""
+    rest = b""
+    while chunk := read(READ):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            arrived.put(line)
+        rest = rest[: LINE_LIMIT + 1]
+    arrived.put(rest)
     arrived.put(None)
 
 

@@ -1,6 +1,7 @@
 """The `treadcore` command as a user and the planner meet it: real processes, real pipes."""
 
 import json
+import signal
 import subprocess
 import sys
 import tomllib
@@ -125,16 +126,28 @@ def test_a_play_is_answered_while_the_input_stays_open(weights):
         assert process.wait(timeout=20) == 0
 
 
-def test_a_reader_that_goes_away_is_no_traceback(weights):
-    with subprocess.Popen(
-        [*COMMAND, "census"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
-    ) as process:
+def started():
+    pipe = subprocess.PIPE
+    return subprocess.Popen([*COMMAND, "census"], stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT)
+
+
+def test_a_reader_that_goes_away_is_no_traceback():
+    with started() as process:
         process.stdout.close()
-        process.stdin.write(json.dumps(ask(weights)).encode() + b"\n")
-        process.stdin.close()
-        said = process.stderr.read().decode()
+        process.stdin.write(b"an answer to this cannot be written\n")
+        process.stdin.flush()  # and the input stays open
         assert process.wait(timeout=20) == 74
-    assert said == "treadcore: nobody reads the answers any more\n"
+        assert process.stderr.read() == b"treadcore: nobody reads the answers any more\n"
+
+
+def test_an_interrupt_while_it_waits_for_input_is_no_traceback():
+    with started() as process:
+        process.stdin.write(b"x\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 130
+        assert process.stderr.read() == b""
 
 
 def test_the_weights_are_a_space_of_110_variables(weights):

@@ -133,11 +133,10 @@ def main() -> None:
         for name, at in (("default", START), ("evolved", evolved)):
             for steps in (1, 4):
                 effects, sd, rho = matter(at, a.matter_plays, a.matter_seconds, steps)
-                past, any_ = (np.abs(effects) > 2.5).sum(), (effects != 0).sum()
+                up, down, any_ = (effects > 2.5).sum(), (effects < -2.5).sum(), (effects != 0).sum()
                 print(f"{name}, one weight {steps} steps up, {a.matter_plays} plays of {a.matter_seconds:g} s:")
-                print(
-                    f"   {past} of 110 past 2.5 errors, {any_} with any effect; sd of a pair {sd:.4f}, correlation {rho:.3f}"
-                )
+                print(f"   past 2.5 errors: {up} better, {down} worse; any effect: {any_}")
+                print(f"   sd of a pair {sd:.4f}, correlation {rho:.3f}")
     print(f"{time.monotonic() - started:.0f} s")
 
 

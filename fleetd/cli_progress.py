@@ -19,8 +19,9 @@ KINDS: dict[str, str] = {Outcome.OK: "done", Outcome.STOPPED: "stopped", Outcome
 class Progress:
     """Counts what this run brought. Rows from before it are read once and not counted."""
 
-    def __init__(self, spool: Spool, talk: Talk) -> None:
+    def __init__(self, spool: Spool, host: str, talk: Talk) -> None:
         self._spool = spool
+        self._host = host
         self._talk = talk
         self._ledger = Ledger(spool.ledger_d)
         self._ledger.poll()
@@ -30,7 +31,7 @@ class Progress:
         self._drawn = False
         self.running: list[str] = []
         self._queued = 0
-        self._stops: list[str] = []
+        self._rests = ""
         self._learned = ""
         self.counts = {"done": 0, "failed": 0, "stopped": 0, "adopted": 0, "kept": 0}
 
@@ -53,11 +54,17 @@ class Progress:
             self._count(row)
         self.running = [run.id for run in self._spool.attempts()]
         self._queued = len(self._spool.waiting())
-        self._stops = sorted(self._spool.stops())
+        self._rests = self._why_it_rests()
         if self._first is None and (self.running or any(self.counts.values())):
             self._first = time.monotonic()
         if time.monotonic() >= self._shown + (REDRAW_S if self._on_terminal else LINE_S):
             self._show()
+
+    def _why_it_rests(self) -> str:
+        if stops := sorted(self._spool.stops()):
+            return f"{' and '.join(stops)} stands (fleet resume lifts it)  "
+        claims = self._spool.heartbeats().get(self._host, {}).get("claims")
+        return f"claims nothing: {clean(str(claims))}  " if claims else ""
 
     def is_empty(self) -> bool:
         """Whether nothing waits and nothing runs."""
@@ -77,7 +84,7 @@ class Progress:
         return self._talk.err.isatty() and self._talk.environ.get("TERM") != "dumb"
 
     def line(self) -> str:
-        """The state of this run in one line; a stop that stands comes first."""
+        """The state of this run in one line; what keeps it from going on comes first."""
         c, elapsed = self.counts, time.monotonic() - (self._first or self._began)
         parts = [f"{c['done']} done", f"{len(self.running)} running", f"{self._queued} queued"]
         parts += [f"{c[kind]} {kind}" for kind in ("failed", "stopped") if c[kind]]
@@ -85,8 +92,7 @@ class Progress:
             parts.append(f"{60 * c['done'] / elapsed:.1f} a minute")
         if c["adopted"] or c["kept"]:
             parts.append(f"{c['adopted']} adopted, {c['kept']} kept")
-        stands = f"{' and '.join(self._stops)} stands (fleet resume lifts it)  " if self._stops else ""
-        return f"{span(elapsed)}  {stands}{', '.join(parts)}" + (f"; {self._learned}" if self._learned else "")
+        return f"{span(elapsed)}  {self._rests}{', '.join(parts)}" + (f"; {self._learned}" if self._learned else "")
 
     def _show(self) -> None:
         self._shown = time.monotonic()

@@ -51,7 +51,7 @@ def up(args: argparse.Namespace, talk: Talk) -> int:
         raise TryLater(message)
     _plan(spool, environ, talk)
     started = Started()
-    with _asking() as asked, Progress(spool, talk) as progress:
+    with _asking() as asked, Progress(spool, me, talk) as progress:
         try:
             _begin(started, spool, me, environ, talk)
             _work(started, spool, me, args.seconds, asked, progress)
@@ -90,9 +90,11 @@ def _failure(message: str, code: int, instead: type[FleetError] = FleetError) ->
 
 @contextmanager
 def _asking() -> Iterator[Asked]:
-    """Ctrl-C, SIGTERM and a closed terminal only leave a note while this lasts."""
+    """Ctrl-C, SIGTERM and, without nohup, a closed terminal only leave a note while this lasts."""
     asked = Asked()
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    signals = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signals.append(signal.SIGHUP)
     before = [signal.signal(number, asked.note) for number in signals]
     try:
         yield asked

@@ -97,7 +97,8 @@ def run(parent: Parent, order: Mapping[str, Any]) -> dict[str, Any]:
     if lease is None:
         return _not_started(path, "another holds its lease")
     try:
-        if parent.told_to_end or not (path / "job.json").exists():
+        still_ours = os.pread(lease, 64, 0) == order["mark"].encode() and (path / "job.json").exists()
+        if parent.told_to_end or not still_ours:
             return _not_started(path, "the claim is no longer this lane's to start")
         return _run_leased(parent, order, path, lease)
     finally:

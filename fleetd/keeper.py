@@ -61,6 +61,7 @@ class Keeper:
         self.draining = self.ending = False
         self._untidy = True
         self.claims: str | None = None
+        self._claims_said: str | None = None
         self.claimed = 0
         self._said: set[str] = set()
 
@@ -123,7 +124,14 @@ class Keeper:
             for end in ends:
                 self.queue.taken(end.path.name)
         self._take_in(self._ledger.poll())
-        self._merge(now)
+        self._merge_quietly(now)
+
+    def _merge_quietly(self, now: float) -> None:
+        """The view is for readers: that it can't be written keeps nothing else from being done."""
+        try:
+            self._merge(now)
+        except (OSError, IOFailed) as error:
+            self._once(f"{error}; {self.spool.ledger} lags behind until then")
 
     def _merge(self, now: float) -> None:
         """Bring ledger.jsonl up to date, if that is this host's to do: it is home, or no home is alive."""
@@ -162,7 +170,7 @@ class Keeper:
     def _append(self, rows: list[dict[str, Any]]) -> None:
         self._ledger.append(self.host, rows)
         self._take_in(self._ledger.poll())
-        self._merge(time.monotonic())
+        self._merge_quietly(time.monotonic())
 
     def _mind_breakers(self) -> None:
         asked = self.spool.hosts / f"{self.host}.reset"
@@ -284,13 +292,16 @@ class Keeper:
         self.log(f"rejected {id_}: {why}")
 
     def _tidy(self) -> None:
-        """Once a start: finish rejections that were cut short, sweep tmp/ of what is a day old. Raises OSError."""
+        """Once a start: finish rejections that were cut short, sweep what kills have left half-written. Raises OSError."""
         names = {entry.name for entry in scan(self.spool.rejected)}
         for name in names:
             if not name.endswith(".why") and not name.startswith(".") and f"{name}.why" not in names:
                 self._rejected(
                     self.spool.rejected / name, "it cannot be run; fleetd was killed before it could say why"
                 )
+        for entry in scan(self.spool.running / self.host):
+            if entry.name.startswith(".") and entry.is_file(follow_symlinks=False):
+                os.unlink(entry.path)
         for entry in scan(self.spool.tmp):
             if entry.is_file(follow_symlinks=False) and entry.stat().st_mtime < time.time() - DAY_S:
                 os.unlink(entry.path)
@@ -314,6 +325,9 @@ class Keeper:
             "claims": self.claims,
         }
         body["busy"] = list(dict.fromkeys(body["busy"]))
+        if self.claims != self._claims_said:
+            self._claims_said = self.claims
+            self.log(f"claims nothing: {self.claims}" if self.claims else "claims again")
         said = encode_json(body).decode()
         if said == self._beaten and now < self._beat_at + HEARTBEAT_S:
             return

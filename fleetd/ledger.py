@@ -273,7 +273,13 @@ class Merger:
         lock = ledger.root / ".merge.lock"
         os.close(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
         held = take_lease(lock)
-        return cls(ledger, view, held) if held is not None else None
+        if held is None:
+            return None
+        try:
+            return cls(ledger, view, held)
+        except (OSError, IOFailed):
+            os.close(held)
+            raise
 
     def close(self) -> None:
         """Let another merge."""
@@ -309,11 +315,16 @@ class Merger:
             os.close(fd)
 
 
-def _view_lines(view: Path) -> list[bytes]:
+def _view_lines(view: Path) -> Iterator[bytes]:
     try:
-        return view.read_bytes().split(b"\n")
+        fd = os.open(view, _READ)
     except FileNotFoundError:
-        return []
+        return
+    with open(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            message = f"{view}: no regular file; move it away"
+            raise IOFailed(message)
+        yield from (line.rstrip(b"\n") for line in file)
 
 
 def accepted(rows: Iterable[Row]) -> dict[str, Row]:

@@ -49,16 +49,16 @@ class Verdict:
 def judge(path: Path) -> Verdict:
     """Where the attempt at `path` stands. Raises OSError when that cannot be known now."""
     pid_file = look(path / "pid.json")
-    pid = _object(pid_file.data) or {} if pid_file else {}
+    pid = _pid_record(pid_file.data) if pid_file else {}
     exit_file = look(path / "exit.json")
-    if exit_file and _object(exit_file.data):
+    if exit_file and _object(exit_file.data) and (pid_file or not _is_held(path)):
         return Verdict(state=State.DONE, pid=pid)
     try:
         lease = take_lease(path / "lock")
     except FileNotFoundError:
         empty = not (path / "job.json").exists()
         return Verdict(state=State.EMPTY if empty else State.LOST if pid_file else State.UNSTARTED, pid=pid)
-    if lease is None or _lives(pid):
+    if _lives(pid) or (lease is None and not _both_died(pid)):
         if lease is not None:
             os.close(lease)
         return Verdict(state=State.RUNNING, pid=pid)
@@ -77,6 +77,30 @@ def _object(data: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def _is_held(path: Path) -> bool:
+    """Whether another is just now ending this attempt, which never started: a cancel on its way."""
+    try:
+        lease = take_lease(path / "lock")
+    except FileNotFoundError:
+        return False
+    if lease is not None:
+        os.close(lease)
+    return lease is None
+
+
+def _pid_record(data: bytes) -> dict[str, Any]:
+    """pid.json, or nothing where it isn't what a parent writes: that counts as started."""
+    value = _object(data) or {}
+    numbers = all(value.get(key) is None or type(value.get(key)) is int for key in ("pid", "parent", "pgid", "lane"))
+    texts = all(value.get(key) is None or isinstance(value.get(key), str) for key in ("boot", "born", "parent_born"))
+    return value if numbers and texts else {}
+
+
+def _both_died(pid: Mapping[str, Any]) -> bool:
+    """Whether parent and leader are known and gone: what still holds the lease is a leftover, and nobody writes exit.json."""
+    return pid.get("boot") == boot_id() and None not in (pid.get("pid"), pid.get("parent")) and not _lives(pid)
 
 
 def _lives(pid: Mapping[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import time
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from fleetd.reap import End, State, Verdict
 from fleetd.spool import Spool
 from fleetd.tree import Ending, members
 
-_CLAIM_NAME_PARTS = 3
+_CLAIM = re.compile(NAME.pattern + r"~\d+~[0-9a-f]+\.json", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,20 +81,17 @@ class Ward:
 
     def _enter(self, taken: Path) -> Path:
         """Go on with a claim that was never made a directory. Raises OSError; BadData when the file was spoilt."""
-        parts = taken.name.removesuffix(".json").split("~")
+        id_, _, token = taken.name.removesuffix(".json").split("~")
         found = look(taken)
-        if len(parts) != _CLAIM_NAME_PARTS or found is None:
-            message = "no claim's name"
-            raise BadData(message)
         try:
-            job = decode_job(found.data, parts[0])
+            job = decode_job(found.data if found else b"", id_)
         except BadData:
-            os.rename(taken, self._spool.queue / f"{parts[0]}.json")
+            claim.requeue(self._spool, taken, id_)
             raise
         with contextlib.suppress(FileNotFoundError):
             if not (taken.parent / job.id / "job.json").exists():
                 claim.clear(taken.parent / job.id)
-        return claim.enter(taken, job, parts[2]).path
+        return claim.enter(taken, job, token).path
 
     def _act(self, path: Path, verdict: Verdict, now: float, *, own: bool) -> list[End]:
         try:
@@ -175,7 +173,7 @@ def _is_attempt(entry: os.DirEntry[str]) -> bool:
     """Whether the entry is a claim or an attempt's directory, and no .nfs file or stranger's link."""
     if entry.is_symlink():
         return False
-    return bool(NAME.fullmatch(entry.name)) if entry.is_dir() else "~" in entry.name
+    return bool((NAME if entry.is_dir() else _CLAIM).fullmatch(entry.name))
 
 
 def _record(result: Result) -> dict[str, Any]:

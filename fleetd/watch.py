@@ -53,8 +53,8 @@ def watch(spool: Spool, wake: Callable[[], None]) -> tuple[Watch | None, str]:
             if event.event_type in _TOLD and _matters(event, spool):
                 wake()
 
-    observer = Observer()
     try:
+        observer = Observer()
         for directory in (spool.root, spool.queue, spool.hosts):
             observer.schedule(Handler(), str(directory), recursive=False)
         observer.start()

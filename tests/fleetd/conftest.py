@@ -44,8 +44,9 @@ def bearing(mark: bytes) -> dict[int, str]:
 class Rig:
     """One spool and the daemons started on it. Every process that comes of them bears the mark RIG=<root>."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, said: Path | None = None) -> None:
         self.root = root
+        self._said = said or root.with_name(f"{root.name}.said")
         self.spool = init_spool(root, home=None)
         self.mark = f"RIG={root}".encode()
         self.daemons: list[subprocess.Popen[bytes]] = []
@@ -57,12 +58,12 @@ class Rig:
         lines = [f"{key} = {json.dumps(value)}\n" for key, value in (SETTINGS | changed).items()]
         self.spool.settings.write_text("".join(lines))
 
-    def start(self, *flags, host="calber", lanes=2, env: Mapping[str, str] | None = None, ready=True):
+    def start(self, *flags, host="calber", lanes=2, env: Mapping[str, str] | None = None, ready=True, wrap=()):
         """A daemon; with `ready`, once its first heartbeat says that it looked at the queue."""
         clean = {key: value for key, value in os.environ.items() if not key.startswith("FLEET_")}
         beat = self.spool.hosts / f"{host}.json"
-        command = [FLEETD, "--spool", self.root, "--host", host, "--lanes", str(lanes), *flags]
-        with open(self.root.with_name(f"{self.root.name}.said"), "ab") as said:
+        command = [*wrap, FLEETD, "--spool", self.root, "--host", host, "--lanes", str(lanes), *flags]
+        with open(self._said, "ab") as said:
             daemon = subprocess.Popen(command, stderr=said, env=clean | {"RIG": str(self.root)} | dict(env or {}))
         self.daemons.append(daemon)
         if ready:
@@ -77,7 +78,7 @@ class Rig:
 
     def said(self) -> str:
         """All that the daemons have written to stderr."""
-        return self.root.with_name(f"{self.root.name}.said").read_text(errors="replace")
+        return self._said.read_text(errors="replace")
 
     def beat(self, host="calber") -> dict:
         return self.spool.heartbeats().get(host, {})

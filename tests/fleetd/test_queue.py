@@ -215,3 +215,11 @@ def test_the_id_of_a_job_that_failed_is_its_next_attempt(busy, wait_for):
     busy.drop("again", "true")
     wait_for(lambda: len(busy.results("again")) == 2)
     assert [(row["attempt"], row["outcome"]) for row in busy.results("again")] == [(1, "failed"), (2, "ok")]
+
+
+def test_a_ring_of_afters_is_said_at_once(busy, rejected):
+    busy.drop("ring-a", "true", after=["ring-b"])
+    busy.drop("ring-b", "true", after=["ring-c"])
+    busy.drop("ring-c", "true", after=["ring-a"])
+    assert "ring" in rejected("ring-a", limit_s=3)
+    rejected("ring-b", limit_s=3)

@@ -1,0 +1,70 @@
+"""What is woken by file events, and where they are not trusted."""
+
+import threading
+
+import pytest
+
+from fleetd import init_spool
+from fleetd.watch import file_system, watch
+
+MOUNTS = """\
+20 1 254:0 / / rw - ext4 /dev/vda rw
+21 20 0:40 / /mnt/share rw shared:1 - nfs4 server:/x rw
+22 21 0:41 / /mnt/share/deep rw - tmpfs tmpfs rw
+23 20 0:42 / /mnt/with\\040space rw - fuse.sshfs host: rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/home/x", "ext4"),
+        ("/mnt/share", "nfs4"),
+        ("/mnt/share/a/b", "nfs4"),
+        ("/mnt/share/deep/a", "tmpfs"),
+        ("/mnt/shared", "ext4"),
+        ("/mnt/with space/a", "fuse.sshfs"),
+    ],
+)
+def test_the_innermost_mount_says_which_file_system_it_is(tmp_path, path, kind):
+    (tmp_path / "mountinfo").write_text(MOUNTS)
+    assert file_system(tmp_path.__class__(path), tmp_path / "mountinfo") == kind
+
+
+@pytest.fixture
+def woken(tmp_path):
+    """`woken(change)`: whether the change of the spool wakes within two seconds."""
+    spool, wakes = init_spool(tmp_path / "spool", home=None), threading.Event()
+    watching, why = watch(spool, wakes.set)
+    assert watching, why
+
+    def after(change, limit_s=2.0):
+        wakes.clear()
+        change(spool)
+        return wakes.wait(limit_s)
+
+    yield after
+    watching.stop()
+
+
+@pytest.mark.parametrize("name", ["queue/j.json", "STOP_NOW", "STOP_ADDING", "hosts/x.drain", "hosts/x.reset"])
+def test_what_matters_wakes(woken, name):
+    assert woken(lambda spool: (spool.root / name).touch())
+
+
+def test_a_stop_that_goes_away_wakes(woken):
+    assert woken(lambda spool: (spool.root / "STOP_NOW").touch())
+    assert woken(lambda spool: (spool.root / "STOP_NOW").unlink())
+
+
+def test_a_job_moved_in_wakes(woken):
+    def move(spool):
+        (spool.tmp / "j").touch()
+        (spool.tmp / "j").rename(spool.queue / "j.json")
+
+    assert woken(move)
+
+
+@pytest.mark.parametrize("name", ["ledger.jsonl", "hosts/x.json", "note.txt", "tmp/x"])
+def test_what_the_daemon_itself_writes_does_not_wake(woken, name):
+    assert not woken(lambda spool: (spool.root / name).touch(), 0.3)

@@ -260,3 +260,10 @@ def test_a_job_not_before_a_time_starts_then(rig):
     at = datetime.now(UTC) + timedelta(seconds=1)
     row = rig.ended(rig.drop("later", "true", not_before=at.isoformat()))
     assert datetime.fromisoformat(row["started"]) >= at
+
+
+def test_a_row_can_be_read_by_others_however_deep_its_result(busy, tmp_path):
+    for depth in (100, 500, 800, 940, 970, 990, 994):
+        (tmp_path / f"{depth}").write_text("[" * depth + "]" * depth)
+        row = busy.ended(busy.shell(f"deep-{depth}", f"cp {tmp_path}/{depth} $FLEET_RESULT"), limit_s=3)
+        assert row["outcome"] == ("ok" if row["result"] else "failed")

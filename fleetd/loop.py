@@ -18,7 +18,7 @@ _BLIND_S = 0.5  # how often to look on a local file system that gives no events:
 
 
 class Wakes:
-    """What ends the daemon's sleep: its own pipe (signals, file events), its lanes, the parents that it adopted."""
+    """What ends the daemon's sleep: signals, its lanes, file events, the parents that it adopted."""
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
@@ -26,11 +26,6 @@ class Wakes:
             os.set_blocking(fd, False)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         self._adopted: dict[int, int] = {}
-
-    def wake(self) -> None:
-        """End the sleep; may be called from any thread."""
-        with contextlib.suppress(BlockingIOError):
-            os.write(self._write, b"\0")
 
     def adopt(self, parents: set[int]) -> None:
         """Watch these processes' ends, where the system can; elsewhere the daemon looks every poll_s."""
@@ -40,11 +35,13 @@ class Wakes:
             with contextlib.suppress(OSError):
                 self._adopted[pid] = os.pidfd_open(pid)
 
-    def sleep(self, keeper: Keeper, seconds: float) -> None:
+    def sleep(self, keeper: Keeper, watching: Watch | None, seconds: float) -> None:
         """Until something happens, at most `seconds`."""
         waited = select.poll()
         for fd in (self._read, *(lane.fileno() for lane in keeper.crew.lanes), *self._adopted.values()):
             waited.register(fd, select.POLLIN)
+        if watching is not None:
+            waited.register(watching, select.POLLIN)
         waited.poll(seconds * 1000)
         with contextlib.suppress(BlockingIOError):
             os.read(self._read, 65536)
@@ -121,7 +118,8 @@ def run(
 ) -> Ending:
     """Pass after pass until told to end; with `once`, until nothing is left for this host."""
     wakes, signals = Wakes(), Signals()
-    watching, why = watch(keeper.spool, wakes.wake)
+    watching, why = watch(keeper.spool)
+    keeper.events = watching is not None
     if why:
         log(why)
     blind = watching is None and not is_remote(keeper.spool.root)
@@ -133,12 +131,14 @@ def run(
                 signals.reload = False
                 reload()
             _mind_interrupts(keeper, signals, log)
+            for path in watching.read() if watching else ():
+                keeper.told(path)
             pause = keeper.run_pass()
             watchdog.turned()
             if ending := _over(keeper, once=once):
                 return ending
             wakes.adopt(_adopted(keeper))
-            wakes.sleep(keeper, min(pause, _BLIND_S) if blind else pause)
+            wakes.sleep(keeper, watching, min(pause, _BLIND_S) if blind else pause)
         return Ending.RELEASED
     finally:
         notify(environ, "STOPPING=1")
@@ -155,7 +155,7 @@ def _mind_interrupts(keeper: Keeper, signals: Signals, log: Callable[[str], None
 
 
 def _over(keeper: Keeper, *, once: bool) -> Ending | None:
-    if keeper.ward.running or keeper.crew.starting():
+    if keeper.ward.running or keeper.crew.ordered():
         return None
     if keeper.draining:
         return Ending.FORCED if keeper.ending else Ending.DRAINED
@@ -170,4 +170,4 @@ def _adopted(keeper: Keeper) -> set[int]:
 def _close(keeper: Keeper, watching: Watch | None) -> None:
     keeper.close()
     if watching is not None:
-        watching.stop()
+        watching.close()

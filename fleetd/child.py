@@ -35,6 +35,9 @@ class Parent:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.told_to_end = False
+        self.pid, self.born = os.getpid(), born(os.getpid())
+        self.environ = dict(os.environb)
+        self.null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         wake, wakeup = os.pipe()
         for fd in (wake, wakeup):
             os.set_blocking(fd, False)
@@ -88,16 +91,19 @@ class Parent:
 
 
 def run(parent: Parent, order: Mapping[str, Any]) -> dict[str, Any]:
-    """One attempt from lease to exit.json; the answer says whether it was started."""
-    path = Path(order["path"])
+    """One attempt from lease to exit.json; the answer says whether it was started, and how it ended."""
+    return _run(parent, order, order["path"]) | {"path": order["path"], "mark": order["mark"]}
+
+
+def _run(parent: Parent, order: Mapping[str, Any], path: str) -> dict[str, Any]:
     try:
-        lease = take_lease(path / "lock")
+        lease = take_lease(f"{path}/lock")
     except OSError as error:
         return _not_started(path, error.strerror)
     if lease is None:
         return _not_started(path, "another holds its lease")
     try:
-        still_ours = os.pread(lease, 64, 0) == order["mark"].encode() and (path / "job.json").exists()
+        still_ours = os.pread(lease, 64, 0) == order["mark"].encode() and os.path.exists(f"{path}/job.json")
         if parent.told_to_end or not still_ours:
             return _not_started(path, "the claim is no longer this lane's to start")
         return _run_leased(parent, order, path, lease)
@@ -105,50 +111,56 @@ def run(parent: Parent, order: Mapping[str, Any]) -> dict[str, Any]:
         os.close(lease)
 
 
-def _not_started(path: Path, why: str | None) -> dict[str, Any]:
-    return {"path": str(path), "started": False, "reason": f"{path}: {why}"}
+def _not_started(path: str, why: str | None) -> dict[str, Any]:
+    return {"started": False, "reason": f"{path}: {why}"}
 
 
-def _run_leased(parent: Parent, order: Mapping[str, Any], path: Path, lease: int) -> dict[str, Any]:
+def _run_leased(parent: Parent, order: Mapping[str, Any], path: str, lease: int) -> dict[str, Any]:
+    pid = {key: order[key] for key in ("host", "boot", "lane", "gpus", "attempt")}
+    pid |= {"parent": parent.pid, "parent_born": parent.born, "pid": None, "pgid": None, "born": None}
+    reserved = -1
     try:
-        _reserve(path)
-        pid = {key: order[key] for key in ("host", "boot", "lane", "gpus")}
-        pid |= {"parent": os.getpid(), "parent_born": born(os.getpid()), "pid": None, "pgid": None, "born": None}
-        replace_file(path / "pid.json", encode_json(pid))
-        log = os.open(path / "log", os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        reserved = _reserve(path)
+        replace_file(f"{path}/pid.json", encode_json(pid))
+        log = os.open(f"{path}/log", os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as error:
+        if reserved >= 0:
+            os.close(reserved)
         with contextlib.suppress(OSError):
-            (path / "pid.json").unlink(missing_ok=True)
+            os.unlink(f"{path}/pid.json")
         return _not_started(path, error.strerror)
     try:
-        _write_exit(path, _attempt(parent, order, path, pid, lease, log))
+        record = _attempt(parent, order, path, pid, lease, log)
     finally:
         os.close(log)
-    return {"path": str(path), "started": True}
+    _write_exit(path, reserved, record)
+    return {"started": True, "exit": record, "pid": pid}
 
 
-def _reserve(path: Path) -> None:
-    """Take exit.json's block now, so that a full disk cannot lose an exit code."""
-    fd = os.open(path / "exit.part", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+def _reserve(path: str) -> int:
+    """Take exit.json's block now, so that a full disk cannot lose an exit code; gives the open file. Raises OSError."""
+    fd = os.open(f"{path}/exit.part", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     try:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(fd, 0, _RESERVED)
         else:
             os.pwrite(fd, b" " * _RESERVED, 0)
-    finally:
+    except OSError:
         os.close(fd)
+        raise
+    return fd
 
 
 def _attempt(
-    parent: Parent, order: Mapping[str, Any], path: Path, pid: dict[str, Any], lease: int, log: int
+    parent: Parent, order: Mapping[str, Any], path: str, pid: dict[str, Any], lease: int, log: int
 ) -> dict[str, Any]:
     started, began = time.time(), time.monotonic()
     try:
         leader = subprocess.Popen(
             order["argv"],
-            env={**os.environ, **order["env"]},
+            env=parent.environ | {os.fsencode(k): os.fsencode(v) for k, v in order["env"].items()},
             cwd=order["cwd"],
-            stdin=subprocess.DEVNULL,
+            stdin=parent.null,
             stdout=log,
             stderr=log,
             start_new_session=True,
@@ -157,10 +169,12 @@ def _attempt(
         )
     except (OSError, ValueError) as error:
         return _never_ran(order, error, started)
+    limit = order["timeout_s"]
     pid |= {"pid": leader.pid, "pgid": leader.pid, "born": born(leader.pid)}
+    pid |= {"deadline": float(began + limit) if limit is not None else None}
     with contextlib.suppress(OSError):
-        replace_file(path / "pid.json", encode_json(pid))
-    capped = CappedLog(path / "log", log, int(order["log_max_mb"] * (1 << 20)))
+        replace_file(f"{path}/pid.json", encode_json(pid))
+    capped = CappedLog(Path(path, "log"), log, int(order["log_max_mb"] * (1 << 20)))
     cause = _wait(parent, order, leader.pid, capped)
     ended = {"started": utc(started), "ended": utc(time.time()), "wall_s": round(time.monotonic() - began, 6)}
     leftovers = _end_leftovers(parent, order, leader.pid)
@@ -216,7 +230,7 @@ def _wait(parent: Parent, order: Mapping[str, Any], leader: int, log: CappedLog)
 def _cause(parent: Parent, order: Mapping[str, Any]) -> Outcome:
     if not parent.told_to_end:
         return Outcome.TIMEOUT
-    return Outcome.CANCELLED if (Path(order["path"]) / "cancel").exists() else Outcome.STOPPED
+    return Outcome.CANCELLED if os.path.exists(f"{order['path']}/cancel") else Outcome.STOPPED
 
 
 def _tree(leader: int, mark: str) -> set[int]:
@@ -226,7 +240,8 @@ def _tree(leader: int, mark: str) -> set[int]:
 def _children() -> set[int] | None:
     """This process's children, zombies too; None where the system doesn't list them."""
     try:
-        return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:
+            return {int(pid) for pid in file.read().split()}
     except OSError:
         return None
 
@@ -267,23 +282,28 @@ def _outcome(leader: subprocess.Popen[bytes], cause: Outcome | None) -> dict[str
     }
 
 
-def _write_exit(path: Path, record: Mapping[str, Any]) -> None:
+def _write_exit(path: str, fd: int, record: Mapping[str, Any]) -> None:
     """exit.json by rename, tried again until disk or share is back."""
     data, pause = encode_json(record), 0.1
     while True:
         try:
-            fd = os.open(path / "exit.part", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            if fd < 0:
+                fd = os.open(f"{path}/exit.part", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
             try:
                 wrote = os.pwrite(fd, data, 0)
                 os.ftruncate(fd, wrote)
             finally:
                 os.close(fd)
+                fd = -1
             if wrote == len(data):
-                os.rename(path / "exit.part", path / "exit.json")
+                os.rename(f"{path}/exit.part", f"{path}/exit.json")
                 return
+        except PermissionError:
+            with contextlib.suppress(OSError):
+                os.chmod(path, 0o700)  # the job has locked its own directory
         except OSError:
-            if not path.exists() and path.parent.exists():
-                return
+            if not os.path.exists(path) and os.path.exists(os.path.dirname(path)):
+                return  # the job has deleted its own directory: the answer says how it ended
         time.sleep(pause)
         pause = min(pause * 2, 5.0)
 

@@ -4,16 +4,21 @@ Every function raises OSError as the system gives it; the caller knows the path'
 """
 
 import contextlib
+import itertools
 import os
-import secrets
 import stat
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fleetd.job import MAX_BYTES, decode_json
 
+_COUNTER = itertools.count(time.time_ns())  # drafts' names: none that a killed process of this pid has left
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+Mark = tuple[int, int, int]  # inode, size, time of the last change in ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,24 +27,33 @@ class Found:
 
     data: bytes
     owner: int
-    mark: tuple[int, int, int]
+    mark: Mark
 
 
-def look(path: Path, limit: int = MAX_BYTES) -> Found | None:
+def look(path: Path | str, limit: int = MAX_BYTES) -> Found | None:
     """A regular file's bytes (one more than `limit` at most), or None when it's no such file. Raises OSError."""
     try:
         fd = os.open(path, _READ)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        if path.is_symlink() or not path.is_file():
+        if os.path.islink(path) or not os.path.isfile(path):
             return None
         raise
-    with open(fd, "rb") as file:
+    try:
         at = os.fstat(fd)
         if not stat.S_ISREG(at.st_mode):
             return None
-        return Found(file.read(limit + 1), at.st_uid, (at.st_ino, at.st_size, at.st_mtime_ns))
+        return Found(_read(fd, limit + 1), at.st_uid, (at.st_ino, at.st_size, at.st_mtime_ns))
+    finally:
+        os.close(fd)
+
+
+def _read(fd: int, limit: int) -> bytes:
+    data = os.read(fd, min(limit, 1 << 16))
+    while 0 < len(data) < limit and (more := os.read(fd, min(limit - len(data), 1 << 20))):
+        data += more
+    return data
 
 
 def read_json(path: Path) -> Any:
@@ -51,20 +65,23 @@ def read_json(path: Path) -> Any:
         return None
 
 
-def write_file(path: Path, data: bytes, *, durable: bool = False) -> None:
+def write_file(path: Path | str, data: bytes, *, durable: bool = False) -> None:
     """Make a new file with these bytes; raises OSError, FileExistsError included."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    with open(fd, "wb", buffering=0) as file:
+    try:
         view = memoryview(data)
         while view:
-            view = view[file.write(view) :]
+            view = view[os.write(fd, view) :]
         if durable:
             os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
-def replace_file(path: Path, data: bytes, *, durable: bool = False) -> None:
+def replace_file(path: Path | str, data: bytes, *, durable: bool = False) -> None:
     """Put these bytes at `path` by rename. Raises OSError; then the old file stands as it was."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    directory, name = os.path.split(path)
+    draft = os.path.join(directory, f".{name}.{os.getpid():x}.{next(_COUNTER):x}")
     try:
         write_file(draft, data, durable=durable)
         os.rename(draft, path)

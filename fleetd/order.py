@@ -26,6 +26,7 @@ def order(spool: Spool, settings: Settings, host: str, taken: Claim, lane: int) 
         "host": host,
         "boot": boot_id(),
         "lane": lane,
+        "attempt": job.attempt,
         "gpus": [],
     }
 

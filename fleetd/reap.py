@@ -6,19 +6,31 @@ done. (2) The lease is held, or the recorded pid lives with its start time: runn
 """
 
 import contextlib
+import errno
 import hashlib
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from fleetd.claim import requeue, token_of
 from fleetd.errors import BadData
-from fleetd.files import fsync_directory, look, replace_file
-from fleetd.job import MAX_DECLINED, Job, Outcome, Result, decode_job, decode_json, encode_job, next_attempt, utc
+from fleetd.files import Found, fsync_directory, look, place, replace_file
+from fleetd.job import (
+    MAX_DECLINED,
+    Job,
+    Outcome,
+    Result,
+    decode_job,
+    decode_json,
+    encode_job,
+    encode_json,
+    next_attempt,
+    utc,
+)
 from fleetd.lease import boot_id, lives, take_lease
 from fleetd.ledger import Ledger
 from fleetd.spool import Spool
@@ -47,28 +59,48 @@ class Verdict:
 
 
 def judge(path: Path) -> Verdict:
-    """Where the attempt at `path` stands. Raises OSError when that cannot be known now."""
-    pid_file = look(path / "pid.json")
-    pid = _pid_record(pid_file.data) if pid_file else {}
-    exit_file = look(path / "exit.json")
-    if exit_file and _object(exit_file.data) and (pid_file or not _is_held(path)):
-        return Verdict(state=State.DONE, pid=pid)
+    """Where the attempt at `path` stands. Raises OSError when that cannot be known now.
+
+    What is read counts only once the lease is ours, or known to be another's: until then a parent may still act.
+    """
     try:
         lease = take_lease(path / "lock")
     except FileNotFoundError:
-        empty = not (path / "job.json").exists()
-        return Verdict(state=State.EMPTY if empty else State.LOST if pid_file else State.UNSTARTED, pid=pid)
-    if _lives(pid) or (lease is None and not _both_died(pid)):
+        pid_file = look(path / "pid.json")
+        return Verdict(state=_unleased(path, started=pid_file is not None), pid=_pid_record(pid_file), lease=None)
+    try:
+        pid_file = look(path / "pid.json")
+        pid = _pid_record(pid_file)
+        state = _state(path, pid, started=pid_file is not None, held=lease is None)
+    except OSError:
         if lease is not None:
             os.close(lease)
-        return Verdict(state=State.RUNNING, pid=pid)
-    if not (path / "job.json").exists():
-        state = State.EMPTY
-    elif other_boot(path, pid) or pid_file:
-        state = State.LOST
-    else:
-        state = State.UNSTARTED
+        raise
     return Verdict(state=state, pid=pid, lease=lease)
+
+
+def _unleased(path: Path, *, started: bool) -> State:
+    if has_exit(path):
+        return State.DONE
+    if not (path / "job.json").exists() and not started:
+        return State.EMPTY
+    return State.LOST if started else State.UNSTARTED
+
+
+def _state(path: Path, pid: Mapping[str, Any], *, started: bool, held: bool) -> State:
+    if has_exit(path) and (started or not held):  # held and never started: a cancel on its way
+        return State.DONE
+    if _lives(pid) or (held and not _both_died(pid)):
+        return State.RUNNING
+    if not started and not (path / "job.json").exists():
+        return State.EMPTY
+    return State.LOST if started or _other_boot(path) else State.UNSTARTED
+
+
+def has_exit(path: Path) -> bool:
+    """Whether exit.json parses. Raises OSError."""
+    found = look(path / "exit.json")
+    return found is not None and bool(_object(found.data))
 
 
 def _object(data: bytes) -> dict[str, Any] | None:
@@ -79,21 +111,12 @@ def _object(data: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _is_held(path: Path) -> bool:
-    """Whether another is just now ending this attempt, which never started: a cancel on its way."""
-    try:
-        lease = take_lease(path / "lock")
-    except FileNotFoundError:
-        return False
-    if lease is not None:
-        os.close(lease)
-    return lease is None
-
-
-def _pid_record(data: bytes) -> dict[str, Any]:
+def _pid_record(found: Found | None) -> dict[str, Any]:
     """pid.json, or nothing where it isn't what a parent writes: that counts as started."""
-    value = _object(data) or {}
-    numbers = all(value.get(key) is None or type(value.get(key)) is int for key in ("pid", "parent", "pgid", "lane"))
+    value = (_object(found.data) if found else None) or {}
+    numbers = all(
+        value.get(key) is None or type(value.get(key)) is int for key in ("pid", "parent", "pgid", "lane", "attempt")
+    )
     texts = all(value.get(key) is None or isinstance(value.get(key), str) for key in ("boot", "born", "parent_born"))
     return value if numbers and texts else {}
 
@@ -111,8 +134,10 @@ def _lives(pid: Mapping[str, Any]) -> bool:
 
 def other_boot(path: Path, pid: Mapping[str, Any]) -> bool:
     """Whether the attempt was claimed under another boot of this host."""
-    if "boot" in pid:
-        return bool(pid["boot"] != boot_id())
+    return bool(pid["boot"] != boot_id()) if pid.get("boot") else _other_boot(path)
+
+
+def _other_boot(path: Path) -> bool:
     return token_of(path)[:8] != boot_id().replace("-", "")[:8]
 
 
@@ -129,13 +154,26 @@ class End:
 def read_exit(path: Path) -> Result:
     """exit.json as a Result; raises OSError, BadData when it isn't one."""
     found = look(path / "exit.json")
-    record = _object(found.data) if found else None
     try:
-        fields = {name: record[name] for name in Result.__dataclass_fields__ if record and name in record}
-        return Result(**(fields | {"outcome": Outcome(fields["outcome"])}))
+        return result_of((_object(found.data) if found else None) or {})
     except (KeyError, TypeError, ValueError) as error:
         message = f"{path / 'exit.json'}: no outcome in it"
         raise BadData(message) from error
+
+
+def result_of(record: Mapping[str, Any]) -> Result:
+    """The Result in a decoded exit.json. Raises KeyError, TypeError, ValueError."""
+    fields = {name: record[name] for name in Result.__dataclass_fields__ if name in record}
+    return Result(**(fields | {"outcome": Outcome(fields["outcome"])}))
+
+
+def write_exit(path: Path, result: Result) -> None:
+    """Say how the attempt ended, unless its parent has said so already. Raises OSError."""
+    draft = path / ".exit.json"
+    replace_file(draft, encode_json({name: getattr(result, name) for name in Result.__dataclass_fields__}))
+    with contextlib.suppress(FileExistsError):
+        place(draft, path / "exit.json")
+    draft.unlink(missing_ok=True)
 
 
 def lost(reason: str) -> Result:
@@ -143,18 +181,17 @@ def lost(reason: str) -> Result:
     return Result(outcome=Outcome.LOST, reason=reason, ended=utc(time.time()))
 
 
-def read_job(path: Path) -> Job:
-    """The attempt's job; one whose file was spoilt keeps its name and runs nothing again."""
+def read_job(path: Path, pid: Mapping[str, Any]) -> Job:
+    """The attempt's job; one whose file was spoilt keeps its name and number, and runs nothing again."""
     try:
         found = look(path / "job.json")
         return decode_job(found.data if found else b"", path.name)
     except BadData:
-        return Job(id=path.name, argv=("?",))
+        return Job(id=path.name, argv=("?",), attempt=pid.get("attempt") or 1)
 
 
-def ended(path: Path, host: str, result: Result, pid: Mapping[str, Any], at: str) -> End:
-    """The row and what follows for an attempt that ended with `result`. Raises OSError."""
-    job = read_job(path)
+def ended(path: Path, host: str, result: Result, pid: Mapping[str, Any], at: str, job: Job) -> End:
+    """The row and what follows for an attempt of `job` that ended with `result`. Raises OSError."""
     ended_at = f"ended/{at[:10]}/{job.id}~{job.attempt}"
     value, fields = _read_result(path, ended_at)
     if result.outcome is Outcome.OK and "reason" in fields:
@@ -164,7 +201,7 @@ def ended(path: Path, host: str, result: Result, pid: Mapping[str, Any], at: str
         result = replace(result, outcome=Outcome.FAILED, reason=f"declined {MAX_DECLINED} times")
     following = None if given_up else next_attempt(job, result, host)
     row = {"event": "result", "host": host, "at": at, "job": job.id, "attempt": job.attempt, "kind": job.kind}
-    row |= asdict(result) | {
+    row |= {name: getattr(result, name) for name in Result.__dataclass_fields__} | {
         "next": following.attempt if following else None,
         "lane": pid.get("lane"),
         "cores": job.cores,
@@ -177,9 +214,13 @@ def ended(path: Path, host: str, result: Result, pid: Mapping[str, Any], at: str
 
 def _read_result(path: Path, ended_at: str) -> tuple[Any, dict[str, Any]]:
     """The job's result, and what else the row says of it: result_file and sha256, or the reason why there is none."""
-    found = look(path / "result.json", RESULT_READ)
+    at = f"{path}/result.json"
+    try:
+        found = look(at, RESULT_READ)
+    except PermissionError:
+        return None, {"reason": "result.json cannot be read: the job took the permission away"}
     if found is None:
-        there = os.path.lexists(path / "result.json")
+        there = os.path.lexists(at)
         return None, {"reason": "result.json is no regular file"} if there else {}
     data = found.data
     if len(data) > RESULT_READ:
@@ -204,6 +245,8 @@ def recorded(ledger: Ledger, path: Path, host: str, attempt: int) -> Mapping[str
 def finish(spool: Spool, ledger: Ledger, host: str, ends: Sequence[End]) -> None:
     """Bring attempts to their end, their rows fsynced together. Raises OSError, IOFailed; the next call goes on."""
     for end in ends:
+        if not end.path.exists():
+            os.mkdir(end.path)  # a job may delete its own directory: it still has its row
         if end.following is not None and not end.done_before:
             replace_file(end.path / "next.json", encode_job(end.following), durable=True)
             fsync_directory(end.path)
@@ -217,13 +260,15 @@ def finish(spool: Spool, ledger: Ledger, host: str, ends: Sequence[End]) -> None
 
 def _leave(spool: Spool, end: End) -> None:
     """The last two steps: next.json to queue/, the directory to ended/."""
-    if (end.path / "next.json").exists():
+    if end.following is not None or (end.done_before and (end.path / "next.json").exists()):
         requeue(spool, end.path / "next.json", end.path.name)
-    final = spool.root / Path(end.row["log"]).parent
-    final.parent.mkdir(exist_ok=True)
-    for name in ("exit.part", "cancel"):
-        with contextlib.suppress(FileNotFoundError):
-            (end.path / name).unlink()
-    if final.exists():
-        final = final.with_name(f"{final.name}~{token_of(end.path)[8:16] or 'again'}")
-    os.rename(end.path, final)
+    final = os.path.join(spool.root, os.path.dirname(end.row["log"]))
+    try:
+        os.rename(end.path, final)
+    except FileNotFoundError:
+        os.mkdir(os.path.dirname(final))
+        os.rename(end.path, final)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        os.rename(end.path, f"{final}~{token_of(end.path)[8:16] or 'again'}")

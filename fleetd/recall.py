@@ -9,9 +9,9 @@ from pathlib import Path
 
 from fleetd import claim, reap
 from fleetd.errors import BadData, IOFailed, NotFound
-from fleetd.files import look, replace_file, write_file
+from fleetd.files import look, write_file
 from fleetd.history import History
-from fleetd.job import Outcome, Result, decode_job, encode_json, utc
+from fleetd.job import Outcome, Result, decode_job, utc
 from fleetd.lane import Fate
 from fleetd.ledger import Ledger, Row
 from fleetd.spool import Spool
@@ -46,9 +46,8 @@ def cancel(spool: Spool, host: str, id_: str) -> str:
 def _end_cancelled(spool: Spool, host: str, path: Path, lease: int) -> None:
     try:
         result = Result(outcome=Outcome.CANCELLED, reason="cancelled before it started", ended=utc(time.time()))
-        record = {name: getattr(result, name) for name in Result.__dataclass_fields__}
-        replace_file(path / "exit.json", encode_json(record))
-        end = reap.ended(path, host, result, {}, utc(time.time()))
+        reap.write_exit(path, result)
+        end = reap.ended(path, host, result, {}, utc(time.time()), reap.read_job(path, {}))
         reap.finish(spool, Ledger(spool.ledger_d), host, [end])
     finally:
         os.close(lease)

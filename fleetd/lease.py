@@ -11,6 +11,7 @@ import os
 import re
 import socket
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,6 +72,46 @@ def take_lease(lock: Path | str) -> int | None:
         os.close(fd)
         raise
     return fd
+
+
+class Turn:
+    """A lock that is taken and given back for each row: flock(2) on one descriptor, which filelock's locks exclude too.
+
+    Raises TryLater saying that `whose` holds it, CannotCreate when the file can't be made.
+    """
+
+    def __init__(self, path: Path, whose: str, timeout_s: float) -> None:
+        self._path, self._whose, self._timeout_s = path, whose, timeout_s
+        self._fd = -1
+
+    def __enter__(self) -> None:
+        try:
+            if self._fd < 0:
+                self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            self._await()
+        except OSError as error:
+            message = f"{self._path}: cannot lock: {error.strerror}"
+            raise CannotCreate(message) from error
+
+    def _await(self) -> None:
+        end = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if time.monotonic() > end:
+                    message = f"{self._path}: locked: {self._whose}"
+                    raise TryLater(message) from error
+                time.sleep(0.002)
+            else:
+                return
+
+    def __exit__(self, *_: object) -> None:
+        fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def __del__(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
 
 
 @contextmanager

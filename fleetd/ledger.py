@@ -17,13 +17,14 @@ import stat
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from fleetd.errors import BadData, IOFailed, NotFound
 from fleetd.job import Outcome, decode_trusted, encode_json, seconds, utc
-from fleetd.lease import boot_id, only_one, take_lease
+from fleetd.lease import Turn, boot_id, take_lease
 
 SCHEMA = "fleet.row/1"
 _TAIL = len(',"crc":"00000000"}')
@@ -103,11 +104,13 @@ class _Seen:
 class Ledger:
     """The segments under `root` (ledger.d). Reading needs no lock; `poll` reads only what is new to this object."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, patience_s: float = 30.0) -> None:
+        self.root, self._patience_s = root, patience_s
         self.skipped = 0
         self._seen: dict[str, _Seen] = {}
         self._last: dict[str, tuple[int, int]] = {}
+        self._locks: dict[str, AbstractContextManager[object]] = {}
+        self._appended: list[tuple[Row, bytes]] = []
         self.synced: dict[str, int] = {}  # up to which seq this object knows a segment to be durable
 
     def rows(self) -> Iterator[Row]:
@@ -122,6 +125,8 @@ class Ledger:
 
     def poll_lines(self) -> Iterator[tuple[Row, bytes]]:
         """`poll`, each row with its line as it stands in the segment."""
+        while self._appended:
+            yield self._appended.pop(0)
         for host in self.hosts():
             for line in self._new_lines(host, self._seen.setdefault(host, _Seen())):
                 clean = line.rpartition(b"\0")[2]
@@ -129,6 +134,14 @@ class Ledger:
                 self.skipped += (row is None and bool(line)) or clean != line
                 if row:
                     yield row, clean
+
+    def behind(self, host: str) -> bool:
+        """Whether that host's segment has rows that `poll` has not given yet; one look-up."""
+        try:
+            size = os.stat(self.root / f"{host}.jsonl").st_size
+        except OSError:
+            return True
+        return bool(self._appended) or size != self._seen.setdefault(host, _Seen()).offset
 
     def hosts(self) -> list[str]:
         """The hosts that have a segment, in order."""
@@ -175,7 +188,7 @@ class Ledger:
         Raises BadData for a body that readers would not take for a row, IOFailed when the disk refuses.
         """
         path = self.root / f"{host}.jsonl"
-        with only_one(self.root / f"{host}.lock", f"another process writes {path}", timeout_s=30.0):
+        with self._lock(host, path):
             try:
                 fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
             except OSError as error:
@@ -189,29 +202,44 @@ class Ledger:
             finally:
                 os.close(fd)
 
+    def _lock(self, host: str, path: Path) -> AbstractContextManager[object]:
+        lock = self._locks.get(host)
+        if lock is None:
+            lock = self._locks[host] = Turn(
+                self.root / f"{host}.lock", f"another process writes {path}", self._patience_s
+            )
+        return lock
+
     def _append(self, fd: int, path: Path, host: str, bodies: Sequence[Mapping[str, Any]]) -> list[Row]:
-        size = os.fstat(fd).st_size
+        at = os.fstat(fd)
+        size = at.st_size
         known, seq = self._last.get(host, (-1, 0))
         if known != size:
             seq = _last_seq(fd, size)
             if size and os.pread(fd, 1, size - 1) != b"\n":
                 size += _write(fd, path, b"\n", size)
-        rows = []
-        for body in bodies:
-            seq += 1
-            full = _headed(body, host, seq)
+        seen = self._seen.get(host, _Seen())
+        caught_up = (seen.inode, seen.offset) == (at.st_ino, size)
+        rows, lines = [], []
+        for number, body in enumerate(bodies, seq + 1):
+            full = _headed(body, host, number)
             if not _is_row(full):
                 message = f"{path}: this would be no row: {encode_json(full)[:200]!r}"
                 raise BadData(message)
-            size += _write(fd, path, encode_row(full), size)
-            rows.append(Row(host, seq, full["event"], full["at"], full))
+            rows.append(Row(host, number, full["event"], full["at"], full))
+            lines.append(encode_row(full))
+        for line in lines:
+            size += _write(fd, path, line, size)
         try:
             os.fsync(fd)
         except OSError as error:
             message = f"{path}: fsync: {error.strerror}"
             raise IOFailed(message) from error
-        self._last[host] = (size, seq)
-        self.synced[host] = seq
+        self._last[host] = (size, seq + len(rows))
+        self.synced[host] = seq + len(rows)
+        if caught_up:
+            seen.offset = size
+            self._appended += zip(rows, (line[:-1] for line in lines), strict=True)
         return rows
 
     def sync(self, host: str) -> None:
@@ -259,13 +287,13 @@ class Merger:
     """Adds to ledger.jsonl what is missing there, by the set of (host, seq). One process runs it: who holds its lock."""
 
     def __init__(self, ledger: Ledger, view: Path, lock: int) -> None:
-        self._ledger, self._writer = Ledger(ledger.root), ledger
-        self._view, self._lock = view, lock
+        self._ledger, self._view, self._lock = ledger, view, lock
         self._have: dict[str, set[int]] = {}
         self._new: dict[tuple[str, int], bytes] = {}
         for line in _view_lines(view):
             if row := decode_row(line):
                 self._have.setdefault(row.host, set()).add(row.seq)
+        self.take(Ledger(ledger.root).poll_lines())
 
     @classmethod
     def alone(cls, ledger: Ledger, view: Path) -> Self | None:
@@ -285,15 +313,18 @@ class Merger:
         """Let another merge."""
         os.close(self._lock)
 
-    def merge(self) -> int:
-        """How many lines were added. Raises IOFailed; the next call tries again."""
-        for row, line in self._ledger.poll_lines():
+    def take(self, lines: Iterable[tuple[Row, bytes]]) -> None:
+        """Rows that may be missing."""
+        for row, line in lines:
             if row.seq not in self._have.setdefault(row.host, set()):
                 self._new[row.host, row.seq] = line
+
+    def merge(self) -> int:
+        """Add what was taken and is missing; how many lines. Raises IOFailed; the next call tries again."""
         added = len(self._new)
         if added:
-            for host in {host for host, seq in self._new if seq > self._writer.synced.get(host, 0)}:
-                self._writer.sync(host)
+            for host in {host for host, seq in self._new if seq > self._ledger.synced.get(host, 0)}:
+                self._ledger.sync(host)
             self._add(b"\n".join(self._new.values()) + b"\n")
             for host, seq in self._new:
                 self._have[host].add(seq)

@@ -49,6 +49,11 @@ def counts(row: Mapping[str, Any]) -> bool:
     return row["event"] == "result" and row.get("outcome") in COUNTED and row.get("exit") != DECLINED_EXIT
 
 
+def matters(row: Mapping[str, Any]) -> bool:
+    """Whether the row can change a streak."""
+    return row["event"] in ("breaker", "resume") or is_reset(row) or counts(row) or row.get("outcome") == Outcome.OK
+
+
 def fold_streak(streak: Streak, row: Mapping[str, Any]) -> Streak:
     """The streak after one more row."""
     if row["event"] in ("breaker", "resume") or is_reset(row) or row.get("outcome") == Outcome.OK:

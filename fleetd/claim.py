@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fleetd.errors import BadData, IOFailed
-from fleetd.files import fsync_directory, look, replace_file, write_file
+from fleetd.files import Mark, fsync_directory, look, replace_file, write_file
 from fleetd.job import Job, decode_job, encode_job
 from fleetd.lease import boot_id, take_lease
 from fleetd.spool import Spool
@@ -27,19 +27,24 @@ def new_token() -> str:
     return boot_id().replace("-", "")[:8] + secrets.token_hex(8)
 
 
-def claim(spool: Spool, host: str, job: Job, attempt: int) -> Claim | None:
-    """Take the waiting job for `host`; None when another got it. Raises IOFailed when it can't be known: look again later."""
+def claim(spool: Spool, host: str, job: Job, attempt: int, mark: Mark | None = None) -> Claim | None:
+    """Take the waiting job for `host`; None when another got it. Raises IOFailed when it can't be known: look again later.
+
+    `mark` is that of the file when `job` was read from it: unchanged, it need not be decoded again.
+    """
     token = new_token()
-    taken = spool.running / host / f"{job.id}~{attempt}~{token}.json"
+    taken = f"{spool.root}/running/{host}/{job.id}~{attempt}~{token}.json"
     with contextlib.suppress(OSError):
-        os.rename(spool.queue / f"{job.id}.json", taken)
+        os.rename(f"{spool.root}/queue/{job.id}.json", taken)
     try:
         found = look(taken)
-        mine = decode_job(found.data, job.id) if found else None
-        if mine is not None and mine.attempt != attempt:
+        if found is None:
+            return None
+        mine = job if found.mark == mark else decode_job(found.data, job.id)
+        if mine.attempt != attempt:
             mine = replace(mine, attempt=attempt)
             replace_file(taken, encode_job(mine))
-        return enter(taken, mine, token) if mine else None
+        return enter(Path(taken), mine, token)
     except (OSError, BadData) as error:
         message = f"{taken}: claimed, but cannot be read back: {error}"
         raise IOFailed(message) from error
@@ -48,10 +53,12 @@ def claim(spool: Spool, host: str, job: Job, attempt: int) -> Claim | None:
 def enter(taken: Path, job: Job, token: str) -> Claim:
     """Make the attempt's directory of a claimed file. Raises OSError."""
     path = taken.parent / job.id
-    path.mkdir(exist_ok=True)
-    (path / "out").mkdir(exist_ok=True)
-    write_file(path / "lock", token.encode())
-    os.rename(taken, path / "job.json")
+    at = str(path)
+    for directory in (at, f"{at}/out"):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(directory)
+    write_file(f"{at}/lock", token.encode())
+    os.rename(taken, f"{at}/job.json")
     if not job.rerun_safe:
         fsync_directory(path)
         fsync_directory(path.parent)

@@ -5,15 +5,18 @@ import json
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fleetd.claim import Claim
 from fleetd.job import encode_json
 
 _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from fleetd.child import main; main(int(sys.argv[2]))"
-_WITHHELD = ("NOTIFY_SOCKET", "INVOCATION_ID")
-_WITHHELD_HEADS = ("WATCHDOG_", "LISTEN_", "PYTHON", "FLEET_")
+_WITHHELD = ("NOTIFY_SOCKET", "INVOCATION_ID", "FLEET_CLAIM", "FLEET_PREVIOUS", "FLEET_BUILD")
+_WITHHELD_HEADS = ("WATCHDOG_", "LISTEN_", "PYTHON")
 
 
 def clean(environ: Mapping[str, str]) -> dict[str, str]:
@@ -21,12 +24,27 @@ def clean(environ: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in environ.items() if k not in _WITHHELD and not k.startswith(_WITHHELD_HEADS)}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a parent said of an attempt: that it was not started and why, or its exit and pid records."""
+
+    taken: Claim
+    said: Mapping[str, Any]
+
+
+def _ahead(quick_s: float) -> int:
+    """How many jobs may wait at a lane's door: none where they take long, for any lane may come free first."""
+    return 4 if quick_s < 0.02 else 1 if quick_s < 0.1 else 0
+
+
 class Lane:
-    """One parent process and the socket to it. `path` is the attempt it was last ordered to run, None when idle."""
+    """One parent process and the socket to it. `orders`: the attempts it was ordered to run, oldest first, by path."""
 
     def __init__(self, number: int, environ: Mapping[str, str]) -> None:
         self.number = number
-        self.path: Path | None = None
+        self.orders: dict[str, Claim] = {}
+        self.quick_s = float("inf")  # how long its last attempt took
+        self.since = 0.0  # when its oldest order became due, monotonic seconds
         ours, theirs = socket.socketpair()
         root = str(Path(__file__).resolve().parent.parent)
         with theirs:
@@ -53,17 +71,19 @@ class Lane:
         """Readable when the parent has said something or died."""
         return self._sock.fileno()
 
-    def order(self, path: Path, order: Mapping[str, Any]) -> None:
-        """Have it run the attempt at `path`. Raises OSError when the parent is gone."""
-        self.path = path
+    def order(self, taken: Claim, order: Mapping[str, Any]) -> None:
+        """Have it run the claim when it is done with those before. Raises OSError when the parent is gone."""
+        if not self.orders:
+            self.since = time.monotonic()
+        self.orders[str(taken.path)] = taken
         self._sock.setblocking(True)
         try:
             self._sock.sendall(encode_json(order) + b"\n")
         finally:
             self._sock.setblocking(False)
 
-    def hear(self) -> tuple[list[Mapping[str, Any]], bool]:
-        """Its answers since the last call, and whether it still lives; an answer leaves the lane idle."""
+    def hear(self) -> tuple[list[Answer], bool]:
+        """Its answers since the last call, and whether it still lives."""
         alive = True
         with contextlib.suppress(BlockingIOError):
             try:
@@ -73,9 +93,17 @@ class Lane:
                 data = b""
             alive = bool(data)
         *lines, self._buffer = self._buffer.split(b"\n")
-        if lines:
-            self.path = None
-        return [json.loads(line) for line in lines], alive
+        return [answer for line in lines if (answer := self._answer(json.loads(line)))], alive
+
+    def _answer(self, said: Mapping[str, Any]) -> Answer | None:
+        """The answer with its claim; None when what it speaks of was taken back meanwhile."""
+        self.since = time.monotonic()
+        taken = self.orders.get(said["path"])
+        if taken is None or taken.token != said["mark"]:
+            return None
+        del self.orders[said["path"]]
+        self.quick_s = said["exit"]["wall_s"] if said["started"] else float("inf")
+        return Answer(taken=taken, said=said)
 
     def close(self) -> None:
         """Let go of it: it ends when its attempt has."""
@@ -101,29 +129,36 @@ class Crew:
     def idle(self) -> Lane:
         """A lane that runs nothing, made if there is none. Raises OSError when no process can be started."""
         for lane in self.lanes:
-            if lane.path is None:
+            if not lane.orders:
                 return lane
         taken = {lane.number for lane in self.lanes}
         lane = Lane(next(n for n in range(len(taken) + 1) if n not in taken), self._environ)
         self.lanes.append(lane)
         return lane
 
-    def starting(self) -> dict[str, Lane]:
-        """Which lane was ordered to run which attempt, by the attempt's path."""
-        return {str(lane.path): lane for lane in self.lanes if lane.path is not None}
+    def quick(self) -> Lane | None:
+        """A lane whose jobs end so soon that its next one may be waiting at its door; the one with fewest waiting."""
+        ready = [lane for lane in self.lanes if 0 < len(lane.orders) <= _ahead(lane.quick_s)]
+        return min(ready, key=lambda lane: len(lane.orders), default=None)
 
-    def hear(self) -> list[Mapping[str, Any]]:
-        """What all parents have said; the dead ones are let go of."""
-        said: list[Mapping[str, Any]] = []
+    def ordered(self) -> dict[str, tuple[Claim, Lane]]:
+        """What was ordered and not answered, by the attempt's path."""
+        return {path: (taken, lane) for lane in self.lanes for path, taken in lane.orders.items()}
+
+    def hear(self) -> tuple[list[Answer], bool]:
+        """What all parents have said, and whether one of them has died."""
+        said: list[Answer] = []
+        died = False
         for lane in list(self.lanes):
             answers, alive = lane.hear()
             said += answers
             if not alive:
+                died = True
                 lane.close()
                 self.lanes.remove(lane)
                 self._dying.append(lane)
         self._dying = [lane for lane in self._dying if not lane.has_ended()]
-        return said
+        return said, died
 
     def close(self) -> None:
         """Let go of all; attempts go on."""

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice
@@ -10,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from fleetd import claim, order, reap
-from fleetd.breaker import Breaker, Limits, Streak, fleet_trips, fold_breaker, fold_streak, reason, trips
+from fleetd.breaker import Breaker, Limits, Streak, fleet_trips, fold_breaker, fold_streak, matters, reason, trips
 from fleetd.cores import allowed_cores
-from fleetd.crew import Crew
-from fleetd.errors import IOFailed
+from fleetd.crew import Crew, Lane
+from fleetd.errors import FleetError, IOFailed
 from fleetd.files import scan, write_file
 from fleetd.halt import Halt
 from fleetd.history import History
-from fleetd.job import NAME, Job, Outcome, encode_json, utc
+from fleetd.job import Job, Outcome, encode_json, utc
 from fleetd.lane import Fate, Offer, blocked, choose, offer_of
 from fleetd.lease import boot_id
 from fleetd.ledger import Ledger, Merger, Row
@@ -28,8 +29,11 @@ from fleetd.stops import Mode, mode
 from fleetd.ward import Ward
 
 HEARTBEAT_S = 10.0
+BUSY_S = 0.25  # what is told at once is told no more often than that while only the running jobs change
 SUSPECT_S = 180.0
 DAY_S = 86400.0
+PATIENCE_S = 0.2  # for the ledger's lock: a stop must be seen within a second
+REFUSED_AT_ONCE = 50
 _ENDING_S = 0.05
 _HOLD_S = 2.0
 
@@ -44,22 +48,28 @@ class Keeper:
         self.host, self.by = offer.host, f"fleetd@{offer.host}"
         (spool.running / self.host).mkdir(exist_ok=True)
         self.crew = Crew(environ)
-        self._ledger = Ledger(spool.ledger_d)
+        self._ledger = Ledger(spool.ledger_d, patience_s=PATIENCE_S)
         self.ward = Ward(spool, self._ledger, self.host, self.crew, settings.grace_s)
         self.queue = Queue(spool, os.getuid())
         self._history, self._breaker, self._fleet, self._hosts = History(), Breaker(), Streak(), {self.host}
-        rows = sorted(self._ledger.rows(), key=lambda row: (row.at, row.host, row.seq))
-        self._take_in(rows)
-        self.halt = Halt(row for row in rows if row.host == self.host)
+        self.halt = Halt(self._read_ledger())
         self._merger: Merger | None = None
-        self._merge_from = self._offers_from = float("-inf")
+        self._merge_from = self._offers_from = self._look_at = self._poll_at = float("-inf")
+        self._running_elsewhere: frozenset[str] = frozenset()
+        self._poked = self._look_again = True
+        self._drained = False
+        self.events = False
         self._offers: list[Offer] = []
+        self._elsewhere_at = self._hosts_at = float("-inf")
         self._peers: dict[str, tuple[object, float]] = {}
         self._cores = allowed_cores().cores
-        self._counter, self._beaten, self._beat_at = 0, "", float("-inf")
+        self._counter, self._beat_at = 0, float("-inf")
+        self._beaten: tuple[bytes, list[str]] = (b"", [])
         self._hold_until = 0.0
         self.draining = self.ending = False
         self._untidy = True
+        self._aside: list[tuple[Path, str]] = []
+        self._cancel_at = float("-inf")
         self.claims: str | None = None
         self._claims_said: str | None = None
         self.claimed = 0
@@ -68,14 +78,47 @@ class Keeper:
     def _limits(self) -> Limits:
         return Limits(failures=self.settings.failures, rest_s=self.settings.rest_s)
 
-    def _take_in(self, rows: list[Row]) -> None:
-        for row in rows:
-            self._history.add(row.body)
-            if row.body.get("attempt"):
-                self._hosts.add(row.host)
+    def _read_ledger(self) -> list[Row]:
+        """Fold what is there, keeping none of it; gives this host's own stop and resume rows."""
+        stops: list[Row] = []
+        recent: dict[str, deque[Row]] = {}
+        for row in self._ledger.rows():
+            self._fold(row)
+            if row.host == self.host and row.event in ("stop", "resume"):
+                stops.append(row)
+            if matters(row.body):
+                recent.setdefault(row.host, deque(maxlen=2 * self.settings.failures)).append(row)
+        for row in sorted(
+            (row for rows in recent.values() for row in rows), key=lambda row: (row.at, row.host, row.seq)
+        ):
             self._fleet = fold_streak(self._fleet, row.body)
-            if row.host == self.host:
-                self._breaker = fold_breaker(self._breaker, row.body, self._limits())
+        return stops
+
+    def _fold(self, row: Row) -> None:
+        self._history.add(row.body)
+        if row.body.get("attempt"):
+            self._hosts.add(row.host)
+        if row.host == self.host:
+            self._breaker = fold_breaker(self._breaker, row.body, self._limits())
+
+    def _take_in(self, now: float) -> None:
+        """Fold and merge the rows that are new: this daemon's own at once, others' as of a second ago at most."""
+        if now >= self._poll_at or self._ledger.behind(self.host):
+            self._poll_at = now + 1.0
+            lines = list(self._ledger.poll_lines())
+            for row, _ in lines:
+                self._fold(row)
+                self._fleet = fold_streak(self._fleet, row.body)
+            if self._merger:
+                self._merger.take(lines)
+        self._merge_quietly(now)
+
+    def told(self, path: Path) -> None:
+        """A file event: what has come or changed."""
+        if path.parent.name == "queue":
+            self.queue.tell(path.name)
+        if not job_id(path.name):
+            self._poked = True
 
     def run_pass(self) -> float:
         """Do what is due; gives back in how many seconds to come again at the latest.
@@ -104,8 +147,10 @@ class Keeper:
     def _try(self, step: Callable[[], None], now: float) -> None:
         try:
             step()
-        except (OSError, IOFailed) as error:
-            self._hold(f"{error}", now)
+        except OSError as error:
+            self._hold(f"{error.filename or self.spool.root}: {error.strerror}", now)
+        except FleetError as error:
+            self._hold(str(error), now)
 
     def _once(self, line: str) -> None:
         if line not in self._said:
@@ -113,24 +158,30 @@ class Keeper:
             self.log(line)
 
     def _reap(self, now: float) -> None:
-        for answer in self.crew.hear():
-            if not answer["started"]:
-                self._hold(f"not started: {answer['reason']}", now)
-        ends = self.ward.look(now, self._history)
+        answers, died = self.crew.hear()
+        look = self._look_again or self._poked or died or now >= self._look_at or bool(self.ward.found)
+        self._look_again = True  # whatever goes wrong from here on is found by listing
+        ends = [self.ward.heard(answer) for answer in answers if answer.said["started"]]
+        for answer in answers:
+            if not answer.said["started"]:
+                self._hold(f"not started: {answer.said['reason']}", now)
+                look = True
+        if look:
+            self._look_at = now + self.settings.poll_s
+            ends += self.ward.look(now, self._history, {str(end.path) for end in ends})
         for line in self.ward.unknown:
             self._once(f"cannot tell what became of {line}; looking again")
         if ends:
             reap.finish(self.spool, self._ledger, self.host, ends)
-            for end in ends:
-                self.queue.taken(end.path.name)
-        self._take_in(self._ledger.poll())
-        self._merge_quietly(now)
+            self.ward.returned += [end.path.name for end in ends if end.following or end.done_before]
+        self._look_again = False
+        self._take_in(now)
 
     def _merge_quietly(self, now: float) -> None:
         """The view is for readers: that it can't be written keeps nothing else from being done."""
         try:
             self._merge(now)
-        except (OSError, IOFailed) as error:
+        except (OSError, FleetError) as error:
             self._once(f"{error}; {self.spool.ledger} lags behind until then")
 
     def _merge(self, now: float) -> None:
@@ -151,10 +202,15 @@ class Keeper:
         """Claim nothing for a moment: what just failed would fail again."""
         self._once(why)
         self._hold_until, self.claims = now + _HOLD_S, why
+        self._look_again = True
+        self.queue.forget()
 
     def _end_what_must(self, now: float, asked: Mode) -> None:
         halting = asked is Mode.HALT or self.halt.halting()
-        self.ward.end_cancelled(now)
+        if self._poked or now >= self._cancel_at:
+            self._cancel_at = now + self.settings.poll_s
+            self.ward.end_cancelled(now)
+        self.ward.end_overdue(now)
         for attempt in self.ward.running if halting or self.ending else ():
             if self.ward.end(attempt, Outcome.STOPPED, now) and halting:
                 self.halt.ended(attempt.id)
@@ -169,14 +225,13 @@ class Keeper:
 
     def _append(self, rows: list[dict[str, Any]]) -> None:
         self._ledger.append(self.host, rows)
-        self._take_in(self._ledger.poll())
-        self._merge_quietly(time.monotonic())
+        self._take_in(time.monotonic())
 
     def _mind_breakers(self) -> None:
-        asked = self.spool.hosts / f"{self.host}.reset"
-        if asked.exists():
-            self._append([{"event": "note", "note": "reset", "by": self.by, "reason": "the breaker was reset by hand"}])
-            asked.unlink(missing_ok=True)
+        now = time.monotonic()
+        if self._poked or now >= self._hosts_at:
+            self._hosts_at = now + self.settings.poll_s
+            self._look_at_hosts()
         fleet, limits = self._fleet, self._limits()
         rows: list[dict[str, Any]] = []
         if trips(self._breaker.streak, limits):
@@ -191,13 +246,22 @@ class Keeper:
             self._append(rows)
             self.log(f"breaker: {rows[0]['reason']}")
 
+    def _look_at_hosts(self) -> None:
+        """What was left for this host in hosts/: a reset of its breaker, a drain."""
+        asked = self.spool.hosts / f"{self.host}.reset"
+        if asked.exists():
+            self._append([{"event": "note", "note": "reset", "by": self.by, "reason": "the breaker was reset by hand"}])
+            asked.unlink(missing_ok=True)
+        self._drained = (self.spool.hosts / f"{self.host}.drain").exists()
+        self._poked = False
+
     def _claims_nothing(self, now: float, asked: Mode) -> str | None:
         """Why this host claims nothing at all now, or None."""
         if asked is Mode.HALT or self.halt.halting():
             return "STOP_NOW"
         if self.draining:
             return "draining: told to end when the running jobs have"
-        if (self.spool.hosts / f"{self.host}.drain").exists():
+        if self._drained:
             return f"drained; fleet hosts undrain {self.host}"
         if self._breaker.open and (time.time() < self._breaker.until or self.ward.running):
             return (
@@ -211,28 +275,47 @@ class Keeper:
         self.claims = self._claims_nothing(now, asked)
         if self.claims is not None:
             return
-        self.queue.refresh()
+        self.ward.recall(now)
+        while self.ward.returned:
+            self.queue.tell(f"{self.ward.returned.pop()}.json")
+        self.queue.refresh(now, events=self.events)
         free = self.offer.lanes - sum(attempt.cores for attempt in self.ward.running)
         why_not = partial(self._why_not, others=self._others(now))
-        for job in islice(choose(self._eligible(now), free, why_not), 1 if self._breaker.open else None):
-            self._start(job, now)
+        eligible = self._eligible(now)
+        for job in islice(choose(eligible, free, why_not), 1 if self._breaker.open else None):
+            self._start(job, self.crew.idle, now)
             if now < self._hold_until:
                 break
+        if not self._breaker.open and now >= self._hold_until:
+            self._start_ahead(eligible, why_not, now)
         if names := self.queue.ring():
             why = f"after: a ring, each waits for the next: {' → '.join([*names, names[0]])}"
             self.queue.refused.append((names[0], why))
-        for id_, why in self.queue.refused:
-            self._reject(id_, why)
-        self.queue.refused.clear()
+        refused, self.queue.refused[:] = self.queue.refused[:REFUSED_AT_ONCE], self.queue.refused[REFUSED_AT_ONCE:]
+        self._reject(refused)
+
+    def _start_ahead(self, eligible: Iterator[Job], why_not: Callable[[Job], str | None], now: float) -> None:
+        """Put the next jobs at the doors of lanes whose jobs end in no time; a job of several lanes is waited for."""
+        spare = self.settings.failures - len(self._breaker.streak.failed) - len(self.crew.ordered())
+        while spare > 0 and (lane := self.crew.quick()) is not None and now >= self._hold_until:
+            spare -= 1  # so that a run of failures never goes past the breaker
+            job = next((job for job in eligible if why_not(job) is None), None)
+            if job is None or job.cores > 1:
+                return
+            self._start(job, partial(_same, lane), now)
+
+    def _running_ids(self, now: float) -> frozenset[str]:
+        """The ids in running/, on any host; other hosts' as of a second ago."""
+        if now >= self._elsewhere_at:
+            self._elsewhere_at = now + 1.0
+            hosts = [entry for entry in scan(self.spool.running) if entry.name != self.host and entry.is_dir()]
+            self._running_elsewhere = frozenset(entry.name for host in hosts for entry in scan(Path(host.path)))
+        own = {path.rpartition("/")[2] for path in self.crew.ordered()}
+        return self._running_elsewhere | own | {attempt.id for attempt in self.ward.found}
 
     def _eligible(self, now: float) -> Iterator[Job]:
         """The waiting jobs that could be this host's, in order; what can never run is refused on the way."""
-        running = {
-            path.name
-            for host in os.listdir(self.spool.running)
-            if NAME.fullmatch(host)
-            for path in (self.spool.running / host).glob("*")
-        }
+        running = self._running_ids(now)
         for job in self.queue.jobs(now):
             dead = [id_ for id_ in job.after if self._history.fate(id_) is Fate.FAILED]
             if self._history.fate(job.id) is Fate.OK:
@@ -266,39 +349,40 @@ class Keeper:
             ]
         return self._offers
 
-    def _start(self, job: Job, now: float) -> None:
+    def _start(self, job: Job, lane_for: Callable[[], Lane], now: float) -> None:
         try:
             attempt = max(job.attempt, self._history.attempt(job.id) + 1)
-            taken = claim.claim(self.spool, self.host, job, attempt)
+            mark = self.queue.mark(job.id)
             self.queue.taken(job.id)
+            taken = claim.claim(self.spool, self.host, job, attempt, mark)
             if taken is not None:
-                lane = self.crew.idle()
-                lane.order(taken.path, order.order(self.spool, self.settings, self.host, taken, lane.number))
+                lane = lane_for()
+                lane.order(taken, order.order(self.spool, self.settings, self.host, taken, lane.number))
                 self.claimed += 1
         except (OSError, IOFailed) as error:
             self._hold(f"{job.id}: not started: {error}", now)
 
-    def _reject(self, id_: str, why: str) -> None:
-        """Aside first, then the row, then the reason beside it: what a kill leaves undone, the next start does."""
-        aside = claim.set_aside(self.spool, f"{id_}.json")
-        self.queue.taken(id_)
-        if aside is not None:
-            self._rejected(aside, why)
-
-    def _rejected(self, aside: Path, why: str) -> None:
-        id_ = job_id(aside.name) or aside.name.partition(".json")[0]
-        self._append([order.rejected_row(id_, why)])
-        claim.say_why(aside, why)
-        self.log(f"rejected {id_}: {why}")
+    def _reject(self, refused: list[tuple[str, str]]) -> None:
+        """Aside first, then the rows, then the reasons beside them: what a kill leaves undone, the next start does."""
+        for id_, why in refused:
+            self.queue.taken(id_)
+            if (path := claim.set_aside(self.spool, f"{id_}.json")) is not None:
+                self._aside.append((path, why))
+        if self._aside:
+            self._append([order.rejected_row(path.name.partition(".json")[0], why) for path, why in self._aside])
+        while self._aside:
+            path, why = self._aside[-1]
+            claim.say_why(path, why)
+            self._aside.pop()
+            self.log(f"rejected {path.name}: {why}")
 
     def _tidy(self) -> None:
         """Once a start: finish rejections that were cut short, sweep what kills have left half-written. Raises OSError."""
         names = {entry.name for entry in scan(self.spool.rejected)}
-        for name in names:
-            if not name.endswith(".why") and not name.startswith(".") and f"{name}.why" not in names:
-                self._rejected(
-                    self.spool.rejected / name, "it cannot be run; fleetd was killed before it could say why"
-                )
+        odd = [n for n in names if not n.endswith(".why") and not n.startswith(".") and f"{n}.why" not in names]
+        why = "it cannot be run; fleetd was killed before it could say why"
+        self._aside += [(self.spool.rejected / name, why) for name in odd]
+        self._reject([])
         for entry in scan(self.spool.running / self.host):
             if entry.name.startswith(".") and entry.is_file(follow_symlinks=False):
                 os.unlink(entry.path)
@@ -314,8 +398,7 @@ class Keeper:
             "boot": boot_id(),
             "pid": os.getpid(),
             "lanes": self.offer.lanes,
-            "busy": [attempt.id for attempt in self.ward.running]
-            + [path.rpartition("/")[2] for path in self.crew.starting()],
+            "busy": [attempt.id for attempt in self.ward.running],
             "tags": sorted(self.offer.tags),
             "cores": self._cores,
             "gpus": self.offer.gpus,
@@ -324,29 +407,34 @@ class Keeper:
             "stops": self.halt.heartbeat(stops),
             "claims": self.claims,
         }
-        body["busy"] = list(dict.fromkeys(body["busy"]))
         if self.claims != self._claims_said:
             self._claims_said = self.claims
             self.log(f"claims nothing: {self.claims}" if self.claims else "claims again")
-        said = encode_json(body).decode()
-        if said == self._beaten and now < self._beat_at + HEARTBEAT_S:
+        busy = body["busy"]
+        news = (encode_json(body | {"busy": []}), busy)
+        rest = BUSY_S if news[0] == self._beaten[0] and busy != self._beaten[1] else HEARTBEAT_S
+        if (news == self._beaten or rest == BUSY_S) and now < self._beat_at + rest:
             return
         self._counter += 1
         with contextlib.suppress(OSError):
             beat(self.spool, self.host, body | {"counter": self._counter, "at": utc(time.time())})
-            self._beaten, self._beat_at = said, now
+            self._beaten, self._beat_at = news, now
 
     def _pause(self, now: float) -> float:
         pause = min(self.settings.poll_s, max(0.0, self._beat_at + HEARTBEAT_S - now))
         if self.ward.ending():
             pause = min(pause, _ENDING_S)
+        if any(len(lane.orders) > 1 for lane in self.crew.lanes) or now < self._beat_at + BUSY_S:
+            pause = min(pause, BUSY_S)
+        if self.queue.refused:
+            pause = 0.0
         if self.ward.unknown or self.queue.half_written() or now < self._hold_until:
             pause = min(pause, 0.5)
         return pause
 
     def idle(self) -> bool:
         """Whether nothing runs here and nothing waits that this host could ever start by itself."""
-        busy = self.ward.running or self.crew.starting() or self.queue.half_written()
+        busy = self.ward.running or self.crew.ordered() or self.queue.half_written()
         return not busy and not self._startable() and not self.queue.refused
 
     def _startable(self) -> bool:
@@ -360,3 +448,7 @@ class Keeper:
     def close(self) -> None:
         """Let go: the running jobs go on, the next daemon adopts them."""
         self.crew.close()
+
+
+def _same(lane: Lane) -> Lane:
+    return lane

@@ -91,10 +91,12 @@ def _step(path: dict[str, Iterator[str]], done: set[str]) -> str | None:
 
 def choose(waiting: Iterable[Job], free_lanes: int, why: Callable[[Job], str | None]) -> Iterator[Job]:
     """The jobs to start now, in order. One short only of lanes keeps those that are free for itself."""
+    if free_lanes <= 0:
+        return
     for job in waiting:
-        if free_lanes <= 0:
-            return
         if why(job) is None:
             if job.cores <= free_lanes:
                 yield job
             free_lanes -= job.cores
+        if free_lanes <= 0:
+            return

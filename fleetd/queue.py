@@ -5,16 +5,20 @@ A file that doesn't parse may be half-written: it is waited for until it has sto
 
 import os
 import time
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fleetd.errors import BadData
-from fleetd.files import look
+from fleetd.files import Mark, look
 from fleetd.job import MAX_BYTES, Job, decode_json, job_of
 from fleetd.lane import ring
-from fleetd.spool import Spool
+from fleetd.spool import Spool, job_id
 
 SETTLE_S = 10.0
+RELIST_S = 2.0  # events may be lost; listing a hundred thousand names takes a tenth of a second
+_MANY = 20_000
 _TICK_NS = 50_000_000  # file systems stamp a directory's changes with a clock that may stand still this long
 _FORGET = 1000
 
@@ -23,7 +27,7 @@ _FORGET = 1000
 class _Half:
     """A file that didn't parse: what it looked like, and since when (monotonic seconds)."""
 
-    mark: tuple[int, int, int]
+    mark: Mark
     since: float
 
 
@@ -33,53 +37,89 @@ class Queue:
     def __init__(self, spool: Spool, uid: int) -> None:
         self._spool, self._uid = spool, uid
         self._listed: tuple[int, int] = (0, 0)
+        self._list_at = 0.0
         self._ids: list[str] = []
-        self._parsed: dict[str, Job] = {}
+        self._parsed: dict[str, tuple[Job, Mark]] = {}
         self._half: dict[str, _Half] = {}
+        self._told: deque[str] = deque()
         self._ring_sought = 0
         self.refused: list[tuple[str, str]] = []
 
     def __len__(self) -> int:
         return len(self._ids)
 
-    def refresh(self) -> None:
-        """List queue/ again if it has changed. Raises OSError."""
+    def tell(self, name: str) -> None:
+        """A file event names what has come to queue/ or changed there."""
+        self._told.append(name)
+
+    def refresh(self, now: float, *, events: bool) -> None:
+        """Know what waits. With file events, queue/ is listed again only now and then. Raises OSError."""
+        while self._told:
+            if id_ := job_id(self._told.popleft()):
+                self._parsed.pop(id_, None)
+                at = bisect_left(self._ids, id_)
+                if self._ids[at : at + 1] != [id_]:
+                    self._ids.insert(at, id_)
+        if not events or now >= self._list_at:
+            self._list(now)
+
+    def _list(self, now: float) -> None:
         at = os.stat(self._spool.queue)
         mark = (at.st_ino, at.st_mtime_ns)
         if mark == self._listed:
             return
+        self._list_at = now + RELIST_S * (1 + len(self._ids) // _MANY)
         self._ids = self._spool.waiting()
         self._listed = mark if time.time_ns() - at.st_mtime_ns > _TICK_NS else (0, 0)
         if len(self._parsed) <= _FORGET:
             self._parsed.clear()
             self._ring_sought = -1
-        self._half = {id_: half for id_, half in self._half.items() if id_ in set(self._ids)} if self._half else {}
+        waiting = set(self._ids) if self._half else set()
+        self._half = {id_: half for id_, half in self._half.items() if id_ in waiting}
 
     def jobs(self, now: float) -> Iterator[Job]:
-        """The jobs in order, each read when its turn comes. `now`: monotonic seconds."""
-        for id_ in list(self._ids):
-            job = self._parsed.get(id_) or self._read(id_, now)
-            if job is not None:
-                self._parsed[id_] = job
-                yield job
+        """The jobs in order, each read when its turn comes; `taken` may be called meanwhile. `now`: monotonic seconds."""
+        at = 0
+        while at < len(self._ids):
+            id_ = self._ids[at]
+            known = self._parsed.get(id_) or self._read(id_, now)
+            if known is not None:
+                self._parsed[id_] = known
+                yield known[0]
+            elif id_ not in self._half:
+                self._ids[at : at + 1] = []  # gone, or nothing that can run; it is listed again when it changes
+            if self._ids[at : at + 1] == [id_]:
+                at += 1
+
+    def forget(self) -> None:
+        """Something went wrong: list again."""
+        self._listed, self._list_at = (0, 0), 0.0
+
+    def mark(self, id_: str) -> Mark:
+        """What the file looked like when the job was read from it."""
+        return self._parsed[id_][1]
 
     def taken(self, id_: str) -> None:
         """The job has left queue/."""
         self._parsed.pop(id_, None)
-        self._listed, self._ring_sought = (0, 0), -1
+        self._half.pop(id_, None)
+        self._ring_sought = -1
+        at = bisect_left(self._ids, id_)
+        if self._ids[at : at + 1] == [id_]:
+            del self._ids[at]
 
     def ring(self) -> tuple[str, ...] | None:
         """Jobs read so far that wait for each other in a ring, looked for once after each change."""
         if self._ring_sought == len(self._parsed):
             return None
         self._ring_sought = len(self._parsed)
-        return ring({id_: job.after for id_, job in self._parsed.items() if job.after})
+        return ring({id_: job.after for id_, (job, _) in self._parsed.items() if job.after})
 
     def half_written(self) -> bool:
         """Whether a file is being waited for."""
         return bool(self._half)
 
-    def _read(self, id_: str, now: float) -> Job | None:
+    def _read(self, id_: str, now: float) -> tuple[Job, Mark] | None:
         try:
             found = look(self._spool.queue / f"{id_}.json")
         except OSError:
@@ -92,10 +132,11 @@ class Queue:
         elif len(found.data) > MAX_BYTES:
             self.refused.append((id_, f"over {MAX_BYTES} bytes"))
         else:
-            return self._decode(id_, found.data, found.mark, now)
+            job = self._decode(id_, found.data, found.mark, now)
+            return (job, found.mark) if job else None
         return None
 
-    def _decode(self, id_: str, data: bytes, mark: tuple[int, int, int], now: float) -> Job | None:
+    def _decode(self, id_: str, data: bytes, mark: Mark, now: float) -> Job | None:
         try:
             value = decode_json(data)
         except ValueError as error:

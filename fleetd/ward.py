@@ -5,23 +5,24 @@ import os
 import re
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fleetd import claim, reap
-from fleetd.crew import Crew
+from fleetd.crew import Answer, Crew
 from fleetd.errors import BadData
-from fleetd.files import look, replace_file, scan
+from fleetd.files import look, scan
 from fleetd.history import History
-from fleetd.job import NAME, Outcome, Result, decode_job, encode_json, utc
-from fleetd.lease import lives
+from fleetd.job import NAME, Outcome, Result, decode_job, utc
+from fleetd.lease import lives, take_lease
 from fleetd.ledger import Ledger
 from fleetd.reap import End, State, Verdict
 from fleetd.spool import Spool
 from fleetd.tree import Ending, members
 
+RECALL_S = 0.25
 _CLAIM = re.compile(NAME.pattern + r"~\d+~[0-9a-f]+\.json", re.ASCII)
 
 
@@ -51,33 +52,57 @@ class Ward:
         self._spool, self._ledger, self._host, self._crew = spool, ledger, host, crew
         self.grace_s = grace_s
         self._history = History()
-        self.running: list[Attempt] = []
+        self._found: list[Attempt] = []
         self.unknown: list[str] = []
+        self.returned: list[str] = []  # what was put back into queue/ and not yet asked for
         self._told: set[str] = set()
         self._endings: dict[str, tuple[Ending, Result]] = {}
 
-    def look(self, now: float, history: History) -> list[End]:
-        """List and judge everything; put back what never started. What has ended is given back, to be finished."""
+    @property
+    def running(self) -> list[Attempt]:
+        """What runs: of each lane its oldest order, and what was found besides."""
+        own = [next(iter(lane.orders.values())) for lane in self._crew.lanes if lane.orders]
+        parents = [lane.pid for lane in self._crew.lanes if lane.orders]
+        ours = [
+            Attempt(path=taken.path, cores=taken.job.cores, parent=parent, pid={})
+            for taken, parent in zip(own, parents, strict=True)
+        ]
+        return ours + self._found
+
+    @property
+    def found(self) -> list[Attempt]:
+        """What runs here without an order of this daemon: adopted, being ended, or unknown."""
+        return self._found
+
+    def look(self, now: float, history: History, ended: Set[str]) -> list[End]:
+        """List and judge all that no lane has an order for and that isn't among the `ended`; put back what never started.
+
+        What has ended is given back, to be finished.
+        """
         self._history = history
-        self.running, self.unknown, ends = [], [], []
-        ordered = self._crew.starting()
+        self._found, self.unknown, ends = [], [], []
+        ordered = self._crew.ordered()
         for entry in sorted(scan(self._spool.running / self._host), key=lambda entry: entry.name):
             path = Path(entry.path)
-            if not _is_attempt(entry):
+            if not _is_attempt(entry) or entry.path in ordered or entry.path in ended:
                 continue
             try:
                 if "~" in entry.name:
                     path = self._enter(path)
-                lane = ordered.get(str(path))
-                verdict = Verdict(state=State.RUNNING, pid={"parent": lane.pid}) if lane else reap.judge(path)
-                ends += self._act(path, verdict, now, own=lane is not None)
+                ends += self._act(path, reap.judge(path), now)
             except (OSError, BadData) as error:
                 self.unknown.append(f"{path}: {error}")
-                self.running.append(Attempt(path=path, cores=1, parent=None, pid={}, known=False))
+                self._found.append(Attempt(path=path, cores=1, parent=None, pid={}, known=False))
         here = {str(attempt.path) for attempt in self.running}
         self._told &= here
         self._endings = {path: ending for path, ending in self._endings.items() if path in here}
         return ends
+
+    def heard(self, answer: Answer) -> End:
+        """The end of an attempt as its parent told it: nothing needs to be read again."""
+        self._told.discard(str(answer.taken.path))
+        result = reap.result_of(answer.said["exit"])
+        return reap.ended(answer.taken.path, self._host, result, answer.said["pid"], utc(time.time()), answer.taken.job)
 
     def _enter(self, taken: Path) -> Path:
         """Go on with a claim that was never made a directory. Raises OSError; BadData when the file was spoilt."""
@@ -93,17 +118,18 @@ class Ward:
                 claim.clear(taken.parent / job.id)
         return claim.enter(taken, job, token).path
 
-    def _act(self, path: Path, verdict: Verdict, now: float, *, own: bool) -> list[End]:
+    def _act(self, path: Path, verdict: Verdict, now: float) -> list[End]:
         try:
             match verdict.state:
                 case State.DONE:
                     return [self._end(path, verdict)]
                 case State.RUNNING:
-                    self._keep(path, verdict, own=own)
+                    self._keep(path, verdict)
                 case State.LOST:
                     return self._lose(path, verdict, now)
                 case State.UNSTARTED:
                     claim.unclaim(self._spool, path)
+                    self.returned.append(path.name)
                 case State.EMPTY:
                     claim.clear(path)
             return []
@@ -112,25 +138,25 @@ class Ward:
                 os.close(verdict.lease)
 
     def _end(self, path: Path, verdict: Verdict) -> End:
-        attempt = reap.read_job(path).attempt
-        if attempt <= self._history.attempt(path.name):
-            row = reap.recorded(self._ledger, path, self._host, attempt)
+        job = reap.read_job(path, verdict.pid)
+        if job.attempt <= self._history.attempt(path.name):
+            row = reap.recorded(self._ledger, path, self._host, job.attempt)
             if row is not None:
                 return End(path=path, row=row, following=None, done_before=True)
-        return reap.ended(path, self._host, reap.read_exit(path), verdict.pid, utc(time.time()))
+        return reap.ended(path, self._host, reap.read_exit(path), verdict.pid, utc(time.time()), job)
 
-    def _keep(self, path: Path, verdict: Verdict, *, own: bool) -> None:
+    def _keep(self, path: Path, verdict: Verdict) -> None:
         pid = verdict.pid
-        parent = pid["parent"] if own or lives(pid.get("parent"), pid.get("parent_born")) else None
-        self.running.append(Attempt(path=path, cores=reap.read_job(path).cores, parent=parent, pid=pid))
+        parent = pid["parent"] if lives(pid.get("parent"), pid.get("parent_born")) else None
+        self._found.append(Attempt(path=path, cores=reap.read_job(path, pid).cores, parent=parent, pid=pid))
 
     def _lose(self, path: Path, verdict: Verdict, now: float) -> list[End]:
         """Nobody saw its end: what still bears its mark is ended first, then exit.json says so."""
         why = "its parent died before it could say how it ended"
         if reap.other_boot(path, verdict.pid):
             why = "the host was restarted while it ran"
-        self._keep(path, verdict, own=False)
-        self._end_orphan(self.running[-1], reap.lost(why), now)
+        self._keep(path, verdict)
+        self._end_orphan(self._found[-1], reap.lost(why), now)
         return []
 
     def _end_orphan(self, attempt: Attempt, result: Result, now: float) -> None:
@@ -142,7 +168,7 @@ class Ward:
         ending, said = self._endings.setdefault(str(attempt.path), default)
         if ending.step(now):
             with contextlib.suppress(OSError):
-                replace_file(attempt.path / "exit.json", encode_json(_record(said)))
+                reap.write_exit(attempt.path, said)
 
     def end(self, attempt: Attempt, outcome: Outcome, now: float) -> bool:
         """See to it that the attempt ends; True the first time. Its parent, told by SIGTERM, does it, or else we do."""
@@ -164,6 +190,26 @@ class Ward:
             if (attempt.path / "cancel").exists():
                 self.end(attempt, Outcome.CANCELLED, now)
 
+    def end_overdue(self, now: float) -> None:
+        """Keep the time limit of an attempt whose parent has died."""
+        for attempt in self._found:
+            deadline = attempt.pid.get("deadline")
+            if attempt.parent is None and isinstance(deadline, float) and now >= deadline:
+                self.end(attempt, Outcome.TIMEOUT, now)
+
+    def recall(self, now: float) -> None:
+        """Take back what waits at the door of a lane whose job takes long after all."""
+        for lane in self._crew.lanes:
+            for taken in list(lane.orders.values())[1:] if now - lane.since > RECALL_S else ():
+                lease = take_lease(taken.path / "lock")
+                if lease is not None:
+                    try:
+                        claim.unclaim(self._spool, taken.path)
+                    finally:
+                        os.close(lease)
+                    self.returned.append(taken.job.id)
+                    del lane.orders[str(taken.path)]
+
     def ending(self) -> bool:
         """Whether a tree without a parent is being ended, so that the next pass is due soon."""
         return bool(self._endings)
@@ -174,7 +220,3 @@ def _is_attempt(entry: os.DirEntry[str]) -> bool:
     if entry.is_symlink():
         return False
     return bool((NAME if entry.is_dir() else _CLAIM).fullmatch(entry.name))
-
-
-def _record(result: Result) -> dict[str, Any]:
-    return {name: getattr(result, name) for name in Result.__dataclass_fields__}

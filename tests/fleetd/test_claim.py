@@ -121,19 +121,19 @@ def test_a_starter_whose_claim_was_taken_anew_starts_nothing(spool, lane, wait_f
     first = taken(spool)
     old = order(spool, Settings(), "calber", first, 0) | {"argv": ["touch", str(spool.root / "ran")]}
     (first.path / "lock").write_text(boot_id()[:8] + "another claim of it")
-    lane.order(first.path, old)
+    lane.order(first, old)
     (answer,) = wait_for(lambda: lane.hear()[0])
-    assert not answer["started"]
+    assert not answer.said["started"]
     assert not (spool.root / "ran").exists()
 
 
 def test_a_starter_without_the_lease_starts_nothing(spool, lane, wait_for):
     made = taken(spool)
     lease = take_lease(made.path / "lock")
-    lane.order(made.path, order(spool, Settings(), "calber", made, 0))
+    lane.order(made, order(spool, Settings(), "calber", made, 0))
     (answer,) = wait_for(lambda: lane.hear()[0])
     os.close(lease)
-    assert not answer["started"]
+    assert not answer.said["started"]
     assert not (made.path / "pid.json").exists()
 
 

@@ -151,8 +151,8 @@ class Spool:
         beats: dict[str, Mapping[str, Any]] = {}
         for name in sorted(os.listdir(self.hosts)):
             host, dot, kind = name.rpartition(".")
-            value = read_json(self.hosts / name) if dot and kind == "json" else None
-            if isinstance(value, dict):
+            value = read_json(self.hosts / name) if dot and kind == "json" and NAME.fullmatch(host) else None
+            if isinstance(value, dict) and is_beat(value):
                 beats[host] = value
         return beats
 
@@ -172,6 +172,19 @@ def _running(path: Path, host: str) -> Running:
     )
 
 
+def is_beat(body: Mapping[str, Any]) -> bool:
+    """Whether a heartbeat has what its readers rely on."""
+    numbers = all(type(body.get(key)) is int for key in ("pid", "counter", "lanes"))
+    lists = all(
+        isinstance(body.get(key), list) and all(isinstance(v, str) for v in body[key]) for key in ("busy", "tags")
+    )
+    tables = all(isinstance(body.get(key), dict) for key in ("breaker", "stops"))
+    claims = body.get("claims")
+    return (
+        numbers and lists and tables and isinstance(body.get("at"), str) and (claims is None or isinstance(claims, str))
+    )
+
+
 def job_id(name: str) -> str | None:
     """The id of a file name in queue/, or None for editors' files and the like."""
     id_, dot, kind = name.rpartition(".")
@@ -185,8 +198,15 @@ def find_spool(flag: str | None, environ: Mapping[str, str]) -> Spool:
         what = "no spool here" if len(missing) == len(DIRECTORIES) else f"{missing[0]}/ is missing"
         message = f"{spool.root}: {what}; make one: fleet init --spool {spool.root}"
         raise NotFound(message)
+    device = spool.root.stat().st_dev
     for directory in (spool.root, *(spool.root / name for name in DIRECTORIES)):
-        mode = directory.stat().st_mode
+        at = directory.stat()
+        if directory != spool.root and (directory.is_symlink() or at.st_dev != device):
+            message = (
+                f"{directory}: a link, or on another file system; a spool is one directory tree on one file system"
+            )
+            raise NotPermitted(message)
+        mode = at.st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             message = f"{directory}: others may write here; chmod o-w {directory} (or chmod +t)"
             raise NotPermitted(message)

@@ -48,6 +48,9 @@ class Doc:
 def read_toml(path: Path) -> Doc:
     """The file at `path`; raises BadSettings with file:line:column when it is no TOML, NotFound when it is not there."""
     try:
+        if path.exists() and not path.is_file():
+            message = f"{path}: no regular file"
+            raise BadSettings(message)
         text = path.read_bytes().decode("utf-8")
         return Doc(path, text, tomllib.loads(text))
     except FileNotFoundError as error:

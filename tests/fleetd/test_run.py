@@ -29,6 +29,16 @@ def test_a_file_that_appears_starts_well_before_the_next_poll(busy):
     assert time.monotonic() - began < 1.0
 
 
+def test_a_file_that_appears_right_after_a_claim_starts_at_once(busy, wait_for):
+    took = []
+    for n in range(5):
+        dropped = datetime.now(UTC)
+        row = busy.ended(busy.drop(f"chat-{n}", "true"))
+        took.append((datetime.fromisoformat(row["started"]) - dropped).total_seconds())
+        wait_for(lambda: busy.beat()["busy"] == [])
+    assert sorted(took)[2] < 0.15
+
+
 def test_the_next_job_starts_as_soon_as_a_lane_is_free(busy):
     for n in range(12):
         busy.shell(f"chain-{n:02d}", "sleep 0.1")
@@ -81,7 +91,6 @@ def test_what_was_meant_for_the_daemon_is_withheld(rig):
         "INVOCATION_ID": "x",
         "PYTHONPATH": "/nowhere",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "FLEET_STRAY": "1",
         "KEPT": "1",
     }
     rig.drop("env", "env")

@@ -153,7 +153,18 @@ def _add_spool(add: Adder) -> None:
     stop.add_argument("--wait", action="store_true", help="until nothing runs any more")
     add("resume", "cli_stop:resume", "lift the stops")
     up = add("up", "cli_up:up", "all at once on this machine: spool, daemon and planner, until Ctrl-C")
-    up.add_argument("--seconds", type=float, metavar="N", help="stop by itself N seconds after the first claim")
+    up.add_argument("--seconds", type=_seconds, metavar="N", help="stop by itself N seconds after the first claim")
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        message = f"{text}: expected a number of seconds above 0"
+        raise argparse.ArgumentTypeError(message)
+    return number
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -57,12 +57,12 @@ class Progress:
         self._rests = self._why_it_rests()
         if self._first is None and (self.running or any(self.counts.values())):
             self._first = time.monotonic()
-        if time.monotonic() >= self._shown + (REDRAW_S if self._on_terminal else LINE_S):
+        if time.monotonic() >= self._shown + (REDRAW_S if self._is_drawn else LINE_S):
             self._show()
 
     def _why_it_rests(self) -> str:
         if stops := sorted(self._spool.stops()):
-            return f"{' and '.join(stops)} stands (fleet resume lifts it)  "
+            return f"{' and '.join(stops)} stands: nothing is added; fleet resume lifts it  "
         claims = self._spool.heartbeats().get(self._host, {}).get("claims")
         return f"claims nothing: {clean(str(claims))}  " if claims else ""
 
@@ -80,8 +80,10 @@ class Progress:
             self.counts[KINDS.get(row.body.get("outcome", ""), "failed")] += 1
 
     @property
-    def _on_terminal(self) -> bool:
-        return self._talk.err.isatty() and self._talk.environ.get("TERM") != "dumb"
+    def _is_drawn(self) -> bool:
+        """Whether this is for the eyes of somebody at a terminal that can redraw a line."""
+        talk = self._talk
+        return talk.err.isatty() and talk.environ.get("TERM") != "dumb" and not talk.json and not talk.quiet
 
     def line(self) -> str:
         """The state of this run in one line; what keeps it from going on comes first."""
@@ -98,7 +100,7 @@ class Progress:
         self._shown = time.monotonic()
         if self._talk.json:
             self._talk.emit(self._as_json())
-        elif self._on_terminal and not self._talk.quiet:
+        elif self._is_drawn:
             self._draw(cut(self.line(), terminal_width(self._talk.environ) - 3))  # room for ^C
             self._drawn = True
         else:

@@ -28,12 +28,12 @@ def stop(args: argparse.Namespace, talk: Talk) -> int:
     if talk.json:
         talk.emit({"schema": "fleet.stop/1", "stop": name, "running": running, "queued": queued})
     elif args.what == "now":
-        talk.say(f"{name} stands: {count(running, 'running job')} will be ended, {queued} stay queued.")
+        talk.say(f"{count(running, 'running job')} will be ended, {queued} stay queued.")
     else:
-        talk.say(f"{name} stands: nobody adds; {running} running and {queued} queued go on to their end.")
+        talk.say(f"{running} running and {queued} queued go on to their end.")
+    talk.say(f"{spool.root / name} stands: nothing is added; fleet resume lifts it")
     if args.wait:
         _wait(spool, name, talk)
-    talk.say("Undo: fleet resume")
     return 0
 
 

@@ -47,7 +47,7 @@ def up(args: argparse.Namespace, talk: Talk) -> int:
     me = host_name(talk.environ)
     environ = {**talk.environ, "FLEET_SPOOL": str(spool.root)}
     if stops := sorted(spool.stops()):
-        message = f"{spool.root / stops[0]} stands; fleet resume lifts it"
+        message = f"{spool.root / stops[0]} stands: nothing is added; fleet resume lifts it"
         raise TryLater(message)
     _plan(spool, environ, talk)
     started = Started()

@@ -89,6 +89,9 @@ def test_spool_option_goes_before_the_environment(fleet, spool, tmp_path):
         ["submit", "--priority", "100", "--", "x"],
         ["submit", "--env", "A", "--", "x"],
         ["hosts", "drain"],
+        ["up", "--seconds", "-1"],
+        ["up", "--seconds", "nan"],
+        ["up", "--seconds", "inf"],
         ["stop"],
         ["stop", "later"],
         ["retry"],
@@ -184,6 +187,7 @@ def test_nothing_is_queued_while_a_stop_stands(fleet, spool):
     assert fleet("stop", "adding").returncode == 0
     done = fleet("submit", "--", "true")
     assert (done.returncode, done.stdout) == (75, "")
+    assert "STOP_ADDING stands: nothing is added; fleet resume lifts it" in done.stderr
     assert "STOP_ADDING" in fleet().stdout
     assert fleet("resume").returncode == 0
     assert fleet("submit", "--", "true").returncode == 0

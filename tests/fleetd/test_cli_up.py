@@ -81,6 +81,17 @@ def test_seconds_end_it_with_trials_in_the_ledger_and_nothing_left(spool, up, st
     assert not is_alive(daemon_pid(spool))
 
 
+def test_json_comes_every_ten_seconds_also_beside_a_terminal(spool, environ):
+    terminal, theirs = os.openpty()
+    command = [BIN / "fleet", "up", "--json", "--seconds", "3"]
+    done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, stderr=theirs, timeout=60, check=False)
+    for fd in (terminal, theirs):
+        os.close(fd)
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (done.returncode, len(said)) == (0, 2)
+    assert said[-1]["elapsed_s"] > said[0]["elapsed_s"]
+
+
 def test_interrupt_lets_what_runs_finish_and_the_next_up_goes_on(spool, up, status, wait_for):
     first = up()
     wait_for(lambda: (spool / "ledger.d" / "calber.jsonl").exists() and status()["running"], 60)

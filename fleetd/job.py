@@ -27,7 +27,7 @@ DECLINED_EXIT = 75
 
 
 class Outcome(StrEnum):
-    """What became of one attempt (SPEC section 3)."""
+    """What became of one attempt."""
 
     OK = "ok"
     FAILED = "failed"
@@ -131,11 +131,9 @@ def decode_json(data: bytes | str) -> Any:
 def _depth_over(value: Any, limit: int) -> bool:
     """Whether a decoded value has more levels than that, whatever the caller's stack."""
     level = [value]
-    for _ in range(limit + 1):
+    for _ in range(limit):
         level = [child for v in level for child in _children(v)]
-        if not level:
-            return False
-    return True
+    return any(isinstance(v, dict | list) for v in level)
 
 
 def _children(value: Any) -> Iterable[Any]:
@@ -266,7 +264,7 @@ def encode_job(job: Job) -> bytes:
 
 
 def next_attempt(job: Job, result: Result, host: str) -> Job | None:
-    """The attempt to queue after this one, or None when the outcome is final (SPEC sections 1, 2 and 4)."""
+    """The attempt to queue after this one, or None when the outcome is final."""
     again = replace(job, attempt=job.attempt + 1)
     match result.outcome:
         case Outcome.FAILED | Outcome.TIMEOUT if job.failed < job.retries:

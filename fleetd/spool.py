@@ -34,14 +34,13 @@ STOPS = ("STOP_ADDING", "STOP_NOW")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """An attempt as it stands in running/, on any host. `pid` is pid.json; None where it can't be read yet."""
+    """An attempt as it stands in running/, on any host. `attempt` is 0 and `job` None where job.json can't be read."""
 
     host: str
     id: str
     attempt: int
     path: Path
     job: Job | None
-    pid: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,18 +157,11 @@ class Spool:
 
 
 def _running(path: Path, host: str) -> Running:
-    pid, job = read_json(path / "pid.json"), None
+    job = None
     with contextlib.suppress(OSError, BadData):
         found = look(path / "job.json")
         job = decode_job(found.data, path.name) if found else None
-    return Running(
-        host=host,
-        id=path.name,
-        attempt=job.attempt if job else 0,
-        path=path,
-        job=job,
-        pid=pid if isinstance(pid, dict) else None,
-    )
+    return Running(host=host, id=path.name, attempt=job.attempt if job else 0, path=path, job=job)
 
 
 def is_beat(body: Mapping[str, Any]) -> bool:

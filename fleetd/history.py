@@ -26,10 +26,6 @@ class History:
             return
         self._of[row["job"]] = max(attempt, self.attempt(row["job"])) * len(_FATES) + _FATES.index(fate)
 
-    def known(self, job: str) -> bool:
-        """Whether any attempt of it has ended."""
-        return job in self._of
-
     def attempt(self, job: str) -> int:
         """The highest attempt that has a row; 0 where there is none."""
         return self._of.get(job, 0) // len(_FATES)

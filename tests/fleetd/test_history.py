@@ -20,7 +20,6 @@ def history(*rows):
 def test_an_id_nobody_has_published_is_open():
     assert history().fate("a") is Fate.OPEN
     assert history().attempt("a") == 0
-    assert not history().known("a")
 
 
 def test_the_order_of_the_rows_does_not_matter():
@@ -45,7 +44,8 @@ def test_every_other_final_outcome_is_failed():
 
 
 def test_rows_that_are_no_results_do_not_matter():
-    assert not history({"event": "stop", "stop": "STOP_NOW"}, {"event": "note", "job": "a"}).known("a")
+    noise = history({"event": "stop", "stop": "STOP_NOW"}, {"event": "note", "job": "a", "attempt": 3})
+    assert (noise.fate("a"), noise.attempt("a")) == (Fate.OPEN, 0)
 
 
 def test_jobs_are_kept_apart():

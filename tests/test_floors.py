@@ -10,15 +10,14 @@ ROOT = Path(__file__).resolve().parent.parent
 ENGINE_FLOORS = (
     ("errors", "toml", "job", "cores", "settings", "log", "tree"),
     ("files", "lane", "breaker", "stops", "history"),
-    ("lease", "crew"),
+    ("lease",),
     ("spool", "ledger"),
-    ("claim", "queue", "halt", "order", "reap", "child", "watch"),
+    ("claim", "queue", "halt", "order", "reap", "child", "watch", "crew"),
     ("ward", "recall", "keeper", "loop"),
 )
 PLANNER_FLOORS = (
     ("arena",),
     ("brain",),
-    ("train",),
     ("census", "space", "seeds", "stats", "plan", "trial"),
     ("standing", "policy", "verdict", "reading"),
     ("due", "fill"),
@@ -71,11 +70,12 @@ def rooms(module: str, taken: tuple[str, ...]) -> list[str]:
 
 def test_every_room_has_a_floor():
     homeless = {f"{p}/{r}" for p, r in map(names, FILES) if floor(p, r) is None}
-    assert not homeless, "give each a floor in tests/test_floors.py and DESIGN's picture in mind"
+    assert not homeless, "give each a floor in tests/test_floors.py"
 
 
-def test_every_package_is_there():
-    assert {p for p, _ in map(names, FILES)} == set(FLOORS)
+def test_every_floor_has_its_rooms():
+    named = {(package, room) for package, (table, _) in FLOORS.items() for room in table}
+    assert named - set(map(names, FILES)) == set()
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -142,6 +142,6 @@ def test_no_function_outgrows_the_house():
         f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
         for path in FILES
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno > 50
+        if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno + 1 > 40
     ]
     assert long == []

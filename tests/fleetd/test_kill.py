@@ -8,6 +8,7 @@ import pytest
 
 
 def killed_at_random(rig, wait_for, *, jobs, kills, seed):
+    print(f"seed {seed}")  # shown when it fails
     chance = random.Random(seed)
     (rig.root / "ran").mkdir()
     for n in range(jobs):

@@ -21,7 +21,7 @@ from typing import Any
 
 from fleetd.files import replace_file
 from fleetd.job import DECLINED_EXIT, Outcome, encode_json, utc
-from fleetd.lease import boot_id, born, take_lease
+from fleetd.lease import born, take_lease
 from fleetd.log import CappedLog
 from fleetd.tree import Ending, become_subreaper, members
 
@@ -301,6 +301,9 @@ def _write_exit(path: str, fd: int, record: Mapping[str, Any]) -> None:
         except PermissionError:
             with contextlib.suppress(OSError):
                 os.chmod(path, 0o700)  # the job has locked its own directory
+        except (IsADirectoryError, NotADirectoryError):
+            with contextlib.suppress(OSError):
+                os.rename(f"{path}/exit.json", f"{path}/exit.json~")  # the job's own doing
         except OSError:
             if not os.path.exists(path) and os.path.exists(os.path.dirname(path)):
                 return  # the job has deleted its own directory: the answer says how it ended
@@ -310,7 +313,6 @@ def _write_exit(path: str, fd: int, record: Mapping[str, Any]) -> None:
 
 def main(fd: int) -> None:
     """The lane's parent: `fd` is its end of the socket to the daemon."""
-    boot_id()
     fcntl.fcntl(fd, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
     with socket.socket(fileno=fd) as sock:
         Parent(sock).serve()

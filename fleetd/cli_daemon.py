@@ -107,6 +107,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.host == "":
+        message = "--host: an empty name"
+        raise Usage(message)
     spool = find_spool(args.spool, os.environ)
     host = host_name({"FLEET_HOST": args.host} if args.host else os.environ)
     settings = read_settings(spool.settings)

@@ -4,7 +4,7 @@ import contextlib
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -73,7 +73,7 @@ class Keeper:
         self.claims: str | None = None
         self._claims_said: str | None = None
         self.claimed = 0
-        self._said: set[str] = set()
+        self._said: dict[str, frozenset[str]] = {}
 
     def _limits(self) -> Limits:
         return Limits(failures=self.settings.failures, rest_s=self.settings.rest_s)
@@ -152,10 +152,12 @@ class Keeper:
         except FleetError as error:
             self._hold(str(error), now)
 
-    def _once(self, line: str) -> None:
-        if line not in self._said:
-            self._said.add(line)
-            self.log(line)
+    def _say_anew(self, about: str, lines: Sequence[str], text: str) -> None:
+        """Log what wasn't so the last time; what has healed and comes back is said again."""
+        for line in lines:
+            if line not in self._said.get(about, ()):
+                self.log(text.format(line))
+        self._said[about] = frozenset(lines)
 
     def _reap(self, now: float) -> None:
         answers, died = self.crew.hear()
@@ -167,10 +169,12 @@ class Keeper:
                 self._hold(f"not started: {answer.said['reason']}", now)
                 look = True
         if look:
+            first = self._look_at == float("-inf")
             self._look_at = now + self.settings.poll_s
             ends += self.ward.look(now, self._history, {str(end.path) for end in ends})
-        for line in self.ward.unknown:
-            self._once(f"cannot tell what became of {line}; looking again")
+            if first and self.ward.found:
+                self.log(f"adopted {len(self.ward.found)} running: {' '.join(a.id for a in self.ward.found)}")
+        self._say_anew("unknown", self.ward.unknown, "cannot tell what became of {}; looking again")
         if ends:
             reap.finish(self.spool, self._ledger, self.host, ends)
             self.ward.returned += [end.path.name for end in ends if end.following or end.done_before]
@@ -179,10 +183,14 @@ class Keeper:
 
     def _merge_quietly(self, now: float) -> None:
         """The view is for readers: that it can't be written keeps nothing else from being done."""
+        troubles: list[str] = []
         try:
             self._merge(now)
-        except (OSError, FleetError) as error:
-            self._once(f"{error}; {self.spool.ledger} lags behind until then")
+        except OSError as error:
+            troubles.append(f"{error.filename or self.spool.ledger}: {error.strerror}")
+        except FleetError as error:
+            troubles.append(str(error))
+        self._say_anew("merge", troubles, f"{{}}; until that is mended {self.spool.ledger} lags behind")
 
     def _merge(self, now: float) -> None:
         """Bring ledger.jsonl up to date, if that is this host's to do: it is home, or no home is alive."""
@@ -200,7 +208,6 @@ class Keeper:
 
     def _hold(self, why: str, now: float) -> None:
         """Claim nothing for a moment: what just failed would fail again."""
-        self._once(why)
         self._hold_until, self.claims = now + _HOLD_S, why
         self._look_again = True
         self.queue.forget()
@@ -214,7 +221,8 @@ class Keeper:
         for attempt in self.ward.running if halting or self.ending else ():
             if self.ward.end(attempt, Outcome.STOPPED, now) and halting:
                 self.halt.ended(attempt.id)
-        self.halt.left(len(self.ward.running) if halting else 0)
+        unfinished = len(self.ward.running) + self._look_again  # what could not be brought to its end is not over
+        self.halt.left(unfinished if halting else 0)
 
     def _tell_stops(self, stops: frozenset[str]) -> None:
         if rows := self.halt.rows(stops, self.by):

@@ -156,12 +156,13 @@ class Ledger:
             fd = os.open(self.root / f"{host}.jsonl", _READ)
         except OSError:
             return
+        at = os.fstat(fd)
+        if at.st_ino != seen.inode or at.st_size < seen.offset:
+            seen.inode, seen.offset = at.st_ino, 0
+        if at.st_size == seen.offset or not stat.S_ISREG(at.st_mode):
+            os.close(fd)
+            return
         with open(fd, "rb") as file:
-            at = os.fstat(fd)
-            if at.st_ino != seen.inode or at.st_size < seen.offset:
-                seen.inode, seen.offset = at.st_ino, 0
-            if at.st_size == seen.offset or not stat.S_ISREG(at.st_mode):
-                return
             file.seek(seen.offset)
             for line in file:
                 if not line.endswith(b"\n"):
@@ -347,14 +348,12 @@ class Merger:
 
 
 def _view_lines(view: Path) -> Iterator[bytes]:
-    try:
-        fd = os.open(view, _READ)
-    except FileNotFoundError:
+    if not os.path.lexists(view):
         return
-    with open(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            message = f"{view}: no regular file; move it away"
-            raise IOFailed(message)
+    if view.is_symlink() or not view.is_file():
+        message = f"{view}: no regular file; move it away"
+        raise IOFailed(message)
+    with open(os.open(view, _READ), "rb") as file:
         yield from (line.rstrip(b"\n") for line in file)
 
 

@@ -10,9 +10,10 @@ import errno
 import hashlib
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -243,19 +244,42 @@ def recorded(ledger: Ledger, path: Path, host: str, attempt: int) -> Mapping[str
 
 
 def finish(spool: Spool, ledger: Ledger, host: str, ends: Sequence[End]) -> None:
-    """Bring attempts to their end, their rows fsynced together. Raises OSError, IOFailed; the next call goes on."""
-    for end in ends:
-        if not end.path.exists():
-            os.mkdir(end.path)  # a job may delete its own directory: it still has its row
-        if end.following is not None and not end.done_before:
-            replace_file(end.path / "next.json", encode_job(end.following), durable=True)
-            fsync_directory(end.path)
-    if new := [end.row for end in ends if not end.done_before]:
+    """Bring attempts to their end, their rows fsynced together. Raises OSError, IOFailed; the next call goes on.
+
+    One whose directory refuses keeps none of the others from ending.
+    """
+    refused: list[OSError] = []
+    ready = [end for end in ends if _attempted(partial(_prepare, end), refused)]
+    if new := [end.row for end in ready if not end.done_before]:
         ledger.append(host, new)
-    elif ends:
+    elif ready:
         ledger.sync(host)
-    for end in ends:
-        _leave(spool, end)
+    for end in ready:
+        _attempted(partial(_leave, spool, end), refused)
+    if refused:
+        raise refused[0]
+
+
+def _attempted(step: Callable[[], None], refused: list[OSError]) -> bool:
+    try:
+        step()
+    except OSError as error:
+        refused.append(error)
+        return False
+    return True
+
+
+def _prepare(end: End) -> None:
+    """Write next.json, if the job goes again and that is not done."""
+    if not end.path.exists():
+        os.mkdir(end.path)  # a job may delete its own directory: it still has its row
+    if end.following is None or end.done_before:
+        return
+    following = end.path / "next.json"
+    if following.is_dir():
+        os.rename(following, f"{following}~")  # the job's own doing
+    replace_file(following, encode_job(end.following), durable=True)
+    fsync_directory(end.path)
 
 
 def _leave(spool: Spool, end: End) -> None:

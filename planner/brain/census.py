@@ -22,7 +22,7 @@ READ: Final = 1 << 16  # bytes at a time
 SECONDS_LIMIT: Final = 86400.0
 SEED_LIMIT: Final = 1 << 63
 WAIT_S: Final = 0.05  # for more lines, before what has arrived is played
-FIRST_BATCH: Final = 56  # plays: half a trial, so that a stop soon after the start keeps some pairs
+FIRST_BATCH: Final = 28  # plays: half of a usual trial, so that a stop keeps what was read till then
 BATCH: Final = 256  # plays: fewer would cost more each, more would keep their scores for longer
 
 Answer = dict[str, Any]

@@ -38,7 +38,7 @@ def _reason(job: Job, living: Sequence[Beat], fate: Callable[[str], Fate], now: 
     barred = []
     for beat, offer in zip(living, offers, strict=True):
         others = [other for other in offers if other is not offer]
-        why = blocked(job, offer, others, fate, now, offer.gpus) or _rests(beat)
+        why = blocked(job, offer, others, fate, now) or _rests(beat)
         if why is None:
             return "for a free lane" if not ahead else f"for a free lane, {count(ahead, 'job')} before it"
         barred.append(why)

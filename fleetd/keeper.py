@@ -337,7 +337,7 @@ class Keeper:
                 yield job
 
     def _why_not(self, job: Job, others: list[Offer]) -> str | None:
-        return blocked(job, self.offer, others, self._history.fate, time.time(), self.offer.gpus)
+        return blocked(job, self.offer, others, self._history.fate, time.time())
 
     def _living(self, now: float) -> dict[str, Mapping[str, Any]]:
         """The heartbeats of the other hosts that aren't suspect: their counter has moved within 180 s of our own clock."""
@@ -449,7 +449,7 @@ class Keeper:
         """Whether a waiting job will become this host's without anybody doing anything: only time is in its way."""
         others = self._others(time.monotonic())
         return any(
-            blocked(job, self.offer, others, self._history.fate, float("inf"), self.offer.gpus) is None
+            blocked(job, self.offer, others, self._history.fate, float("inf")) is None
             for job in self._eligible(time.monotonic())
         )
 

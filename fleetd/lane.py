@@ -43,9 +43,7 @@ def misfit(job: Job, offer: Offer) -> str | None:
     return None
 
 
-def blocked(
-    job: Job, offer: Offer, others: Iterable[Offer], fate: Callable[[str], Fate], now: float, free_gpus: int
-) -> str | None:
+def blocked(job: Job, offer: Offer, others: Iterable[Offer], fate: Callable[[str], Fate], now: float) -> str | None:
     """Why the job may not start on this host even with every lane free, or None. `now`: seconds since the epoch."""
     if job.not_before is not None and seconds(job.not_before) > now:
         return f"not before {job.not_before}"
@@ -53,8 +51,6 @@ def blocked(
         return f"waits for {waits[0]}" + (f" and {len(waits) - 1} more" if len(waits) > 1 else "")
     if why := misfit(job, offer):
         return why
-    if job.gpus > free_gpus:
-        return f"waits for {job.gpus} free GPUs, {free_gpus} are"
     if offer.host in job.away:
         for other in others:
             if other.host not in job.away and not misfit(job, other):

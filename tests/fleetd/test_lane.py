@@ -14,8 +14,8 @@ def job(name="a", **keys):
     return Job(id=name, argv=("true",), **keys)
 
 
-def why(made, others=(), fates=None, now=0.0, free_gpus=1):
-    return blocked(made, HERE, others, lambda id_: (fates or {}).get(id_, Fate.OPEN), now, free_gpus)
+def why(made, others=(), fates=None, now=0.0):
+    return blocked(made, HERE, others, lambda id_: (fates or {}).get(id_, Fate.OPEN), now)
 
 
 def chosen(jobs, free, blocked_ids=()):
@@ -74,10 +74,6 @@ def test_what_is_missing_is_said(keys, said):
 def test_nothing_missing_is_none():
     fates = {"first": Fate.OK}
     assert why(job(needs=("gpu",), cores=4, gpus=1, after=("first",), not_before=utc(0.0)), fates=fates) is None
-
-
-def test_a_gpu_in_use_is_waited_for():
-    assert "free GPUs" in why(job(gpus=1), free_gpus=0)
 
 
 def test_after_a_refusal_another_host_that_fits_goes_first():

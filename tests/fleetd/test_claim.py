@@ -1,6 +1,5 @@
 """Publishing and claiming: never replaced, never half there, each job to exactly one claimer."""
 
-import json
 import os
 import subprocess
 import sys

@@ -21,7 +21,7 @@ from typing import Any
 
 from fleetd.files import replace_file
 from fleetd.job import DECLINED_EXIT, Outcome, encode_json, utc
-from fleetd.lease import born, take_lease
+from fleetd.lease import boot_ticks, born, born_between, take_lease
 from fleetd.log import CappedLog
 from fleetd.tree import Ending, become_subreaper, members
 
@@ -154,7 +154,7 @@ def _reserve(path: str) -> int:
 def _attempt(
     parent: Parent, order: Mapping[str, Any], path: str, pid: dict[str, Any], lease: int, log: int
 ) -> dict[str, Any]:
-    started, began = time.time(), time.monotonic()
+    started, began, tick = time.time(), time.monotonic(), boot_ticks()
     try:
         leader = subprocess.Popen(
             order["argv"],
@@ -170,7 +170,7 @@ def _attempt(
     except (OSError, ValueError) as error:
         return _never_ran(order, error, started)
     limit = order["timeout_s"]
-    pid |= {"pid": leader.pid, "pgid": leader.pid, "born": born(leader.pid)}
+    pid |= {"pid": leader.pid, "pgid": leader.pid, "born": born_between(leader.pid, tick, boot_ticks())}
     pid |= {"deadline": float(began + limit) if limit is not None else None}
     with contextlib.suppress(OSError):
         replace_file(f"{path}/pid.json", encode_json(pid))

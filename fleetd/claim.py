@@ -44,21 +44,21 @@ def claim(spool: Spool, host: str, job: Job, attempt: int, mark: Mark | None = N
         if mine.attempt != attempt:
             mine = replace(mine, attempt=attempt)
             replace_file(taken, encode_job(mine))
-        return enter(Path(taken), mine, token)
+        return enter(taken, mine, token)
     except (OSError, BadData) as error:
         message = f"{taken}: claimed, but cannot be read back: {error}"
         raise IOFailed(message) from error
 
 
-def enter(taken: Path, job: Job, token: str) -> Claim:
+def enter(taken: Path | str, job: Job, token: str) -> Claim:
     """Make the attempt's directory of a claimed file. Raises OSError."""
-    path = taken.parent / job.id
-    at = str(path)
+    at = f"{os.path.dirname(taken)}/{job.id}"
     for directory in (at, f"{at}/out"):
         with contextlib.suppress(FileExistsError):
             os.mkdir(directory)
     write_file(f"{at}/lock", token.encode())
     os.rename(taken, f"{at}/job.json")
+    path = Path(at)
     if not job.rerun_safe:
         fsync_directory(path)
         fsync_directory(path.parent)

@@ -271,7 +271,7 @@ def _attempted(step: Callable[[], None], refused: list[OSError]) -> bool:
 
 def _prepare(end: End) -> None:
     """Write next.json, if the job goes again and that is not done."""
-    if not end.path.exists():
+    if not os.path.isdir(end.path):
         os.mkdir(end.path)  # a job may delete its own directory: it still has its row
     if end.following is None or end.done_before:
         return

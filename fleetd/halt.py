@@ -21,8 +21,11 @@ class Seen:
 class Halt:
     """The stops that stand for this host."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        """`rows` are this host's own: what an earlier daemon has said already is not said again."""
+    def __init__(self, rows: Iterable[Row], beaten: Mapping[str, Any]) -> None:
+        """`rows` and `beaten`, the stops in the last heartbeat, are this host's own.
+
+        What an earlier daemon has told in a row is not told again; what it had only seen is carried through.
+        """
         self._standing: dict[str, Seen] = {}
         for row in rows:
             body = row.body
@@ -30,6 +33,10 @@ class Halt:
                 self._standing[body["stop"]] = Seen(seen=str(body.get("seen", row.at)), told=True)
             elif row.event == "resume":
                 self._standing.pop(str(body.get("stop")), None)
+        for name, said in beaten.items():
+            if name in STOPS and isinstance(said, dict):
+                told = [str(id_) for id_ in said.get("ended") or ()]
+                self._standing.setdefault(name, Seen(seen=str(said.get("seen")), ended=told))
 
     def see(self, stops: Set[str], at: str) -> bool:
         """Take note of new stop files; True when there are any."""

@@ -52,7 +52,7 @@ class Keeper:
         self.ward = Ward(spool, self._ledger, self.host, self.crew, settings.grace_s)
         self.queue = Queue(spool, os.getuid())
         self._history, self._breaker, self._fleet, self._hosts = History(), Breaker(), Streak(), {self.host}
-        self.halt = Halt(self._read_ledger())
+        self.halt = Halt(self._read_ledger(), spool.heartbeats().get(self.host, {}).get("stops", {}))
         self._merger: Merger | None = None
         self._merge_from = self._offers_from = self._look_at = self._poll_at = float("-inf")
         self._running_elsewhere: frozenset[str] = frozenset()
@@ -96,7 +96,7 @@ class Keeper:
 
     def _fold(self, row: Row) -> None:
         self._history.add(row.body)
-        if row.body.get("attempt"):
+        if row.body.get("started"):
             self._hosts.add(row.host)
         if row.host == self.host:
             self._breaker = fold_breaker(self._breaker, row.body, self._limits())

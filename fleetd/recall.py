@@ -13,6 +13,7 @@ from fleetd.files import look, write_file
 from fleetd.history import History
 from fleetd.job import Outcome, Result, decode_job, utc
 from fleetd.lane import Fate
+from fleetd.lease import boot_id
 from fleetd.ledger import Ledger, Row
 from fleetd.spool import Spool
 
@@ -23,10 +24,12 @@ def cancel(spool: Spool, host: str, id_: str) -> str:
     Raises NotFound when it neither waits nor runs, IOFailed when the disk refuses.
     """
     try:
-        taken = claim.take_aside(spool, host, id_) if (spool.queue / f"{id_}.json").exists() else None
-        if taken is not None:
-            _end_cancelled(spool, host, *taken)
-            return "queued"
+        if (spool.queue / f"{id_}.json").exists():
+            here = next((name for name, beat in spool.heartbeats().items() if beat.get("boot") == boot_id()), host)
+            taken = claim.take_aside(spool, here, id_)  # where a daemon looks, should this process be killed
+            if taken is not None:
+                _end_cancelled(spool, here, *taken)
+                return "queued"
         for attempt in spool.attempts():
             if attempt.id == id_:
                 with contextlib.suppress(FileExistsError):

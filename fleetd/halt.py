@@ -27,14 +27,16 @@ class Halt:
         What an earlier daemon has told in a row is not told again; what it had only seen is carried through.
         """
         self._standing: dict[str, Seen] = {}
+        told_before: set[tuple[str, str]] = set()
         for row in rows:
             body = row.body
+            told_before.add((str(body.get("stop")), str(body.get("seen"))))
             if row.event == "stop" and body.get("stop") in STOPS:
                 self._standing[body["stop"]] = Seen(seen=str(body.get("seen", row.at)), told=True)
             elif row.event == "resume":
                 self._standing.pop(str(body.get("stop")), None)
         for name, said in beaten.items():
-            if name in STOPS and isinstance(said, dict):
+            if name in STOPS and isinstance(said, dict) and (name, str(said.get("seen"))) not in told_before:
                 told = [str(id_) for id_ in said.get("ended") or ()]
                 self._standing.setdefault(name, Seen(seen=str(said.get("seen")), ended=told))
 

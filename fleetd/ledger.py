@@ -16,7 +16,7 @@ import os
 import stat
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,7 @@ _TAIL = len(',"crc":"00000000"}')
 _CHUNK = 1 << 16
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OUTCOMES = frozenset(Outcome)
+_COUNTED = ("job", "attempt", "outcome", "exit", "signal", "reason", "next")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,9 @@ class Row:
     body: Mapping[str, Any]
 
 
+Decode = Callable[[bytes], Row | None]
+
+
 def encode_row(body: Mapping[str, Any]) -> bytes:
     """The line, crc and newline included."""
     line = encode_json(body)
@@ -52,8 +56,23 @@ def encode_row(body: Mapping[str, Any]) -> bytes:
 
 def decode_row(line: bytes) -> Row | None:
     """The row in a line without its newline, or None when it isn't one."""
-    if line[-_TAIL : -_TAIL + 8] != b',"crc":"' or line[-10:-2] != b"%08x" % zlib.crc32(line[:-_TAIL] + b"}"):
+    return _row_of(line) if _is_whole(line) else None
+
+
+def decode_head(line: bytes) -> Row | None:
+    """The same less what follows `payload`, which the engine writes last, and which is kilobytes in a trial's row."""
+    if not _is_whole(line):
         return None
+    at = line.find(b',"payload":')  # inside of a string it would stand as ,\"payload\":
+    head = _row_of(line[:at] + b"}") if at >= 0 else None
+    return head if head and head.event == "result" and "next" in head.body else _row_of(line)
+
+
+def _is_whole(line: bytes) -> bool:
+    return line[-_TAIL : -_TAIL + 8] == b',"crc":"' and line[-10:-2] == b"%08x" % zlib.crc32(line[:-_TAIL] + b"}")
+
+
+def _row_of(line: bytes) -> Row | None:
     try:
         body = decode_trusted(line)
     except ValueError:
@@ -115,22 +134,33 @@ class Ledger:
 
     def rows(self) -> Iterator[Row]:
         """Every valid row of all segments, segment by segment; what was skipped is in `skipped` afterwards."""
+        yield from (row for row, _ in self.lines(decode_row))
+
+    def heads(self) -> Iterator[Row]:
+        """The result rows, as `rows` gives them, with as much in their bodies as counting takes: a tenth of the work."""
+        for row, _ in self.lines(decode_head):
+            if row.event == "result":
+                yield Row(row.host, row.seq, row.event, row.at, {key: row.body.get(key) for key in _COUNTED})
+
+    def lines(self, decode: Decode) -> Iterator[tuple[Row, bytes]]:
+        """From the beginning: each row as `decode` gives it, with its line."""
         self.skipped = 0
         self._seen.clear()
-        yield from (row for row, _ in self.poll_lines())
+        self._appended.clear()
+        yield from self.poll_lines(decode)
 
     def poll(self) -> list[Row]:
         """The rows that came since the last call of `poll` or `rows`."""
         return [row for row, _ in self.poll_lines()]
 
-    def poll_lines(self) -> Iterator[tuple[Row, bytes]]:
+    def poll_lines(self, decode: Decode = decode_row) -> Iterator[tuple[Row, bytes]]:
         """`poll`, each row with its line as it stands in the segment."""
         while self._appended:
             yield self._appended.pop(0)
         for host in self.hosts():
             for line in self._new_lines(host, self._seen.setdefault(host, _Seen())):
                 clean = line.rpartition(b"\0")[2]
-                row = decode_row(clean)
+                row = decode(clean)
                 self.skipped += (row is None and bool(line)) or clean != line
                 if row:
                     yield row, clean

@@ -183,6 +183,24 @@ def test_poll_gives_only_what_is_new_of_every_segment(ledger):
     assert [(row.host, row.seq) for row in reader.poll()] == [("other", 2)]
 
 
+def test_rows_are_given_once_also_after_an_append_of_one_s_own(ledger):
+    ledger.append("calber", [NOTE])
+    assert len(ledger.poll()) == 1
+    ledger.append("calber", [NOTE])
+    assert [row.seq for row in ledger.rows()] == [1, 2]
+    assert ledger.poll() == []
+
+
+def test_the_head_of_a_row_says_what_the_whole_row_says(ledger):
+    tricky = {"event": "result", "job": "j", "attempt": 2, "outcome": "failed", "reason": ',"payload":{}', "next": 3}
+    late = {"payload": {}, "event": "result", "job": "k", "attempt": 1, "outcome": "ok", "next": None, "reason": None}
+    nested = tricky | {"result": {"a": 1, "payload": 2}, "payload": {"payload": 1}, "argv": [',"payload":']}
+    rows = ledger.append("calber", [tricky | {"payload": {"payload": 1}}, tricky, late, nested, NOTE])[:4]
+    kept = ("job", "attempt", "outcome", "reason", "next")
+    heads = [(head.seq, head.at, *(head.body[key] for key in kept)) for head in ledger.heads()]
+    assert heads == [(row.seq, row.at, *(row.body[key] for key in kept)) for row in rows]
+
+
 def test_a_segment_put_in_its_place_anew_is_read_from_its_start(ledger, segment):
     write(ledger, 3)
     reader = Ledger(ledger.root)

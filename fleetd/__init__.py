@@ -4,6 +4,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fleetd.cli_common import (
+        Parser,
+        Talk,
+        clock,
+        columns,
+        common_options,
+        count,
+        open_talk,
+        way_out,
+        whole_number,
+    )
+    from fleetd.cli_programs import find_program
     from fleetd.cores import Cores, allowed_cores
     from fleetd.errors import (
         BadData,
@@ -17,6 +29,7 @@ if TYPE_CHECKING:
         TryLater,
         Usage,
     )
+    from fleetd.files import replace_file
     from fleetd.job import NAME, Job, Outcome, decode_json, encode_json, new_id, seconds, utc
     from fleetd.lease import host_name, only_one
     from fleetd.ledger import Ledger, Row, accepted
@@ -25,6 +38,18 @@ if TYPE_CHECKING:
     from fleetd.toml import Doc, Keys, locate, read_toml
 
 _ROOMS = {
+    "cli_common": (
+        "Parser",
+        "Talk",
+        "clock",
+        "columns",
+        "common_options",
+        "count",
+        "open_talk",
+        "way_out",
+        "whole_number",
+    ),
+    "cli_programs": ("find_program",),
     "cores": ("Cores", "allowed_cores"),
     "errors": (
         "BadData",
@@ -38,6 +63,7 @@ _ROOMS = {
         "TryLater",
         "Usage",
     ),
+    "files": ("replace_file",),
     "job": ("NAME", "Job", "Outcome", "decode_json", "encode_json", "new_id", "seconds", "utc"),
     "lease": ("host_name", "only_one"),
     "ledger": ("Ledger", "Row", "accepted"),

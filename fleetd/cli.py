@@ -9,11 +9,10 @@ import importlib
 import os
 import shutil
 import sys
-import traceback
 from collections.abc import Sequence
 
-from fleetd.cli_talk import Talk, open_talk
-from fleetd.errors import FleetError, Usage
+from fleetd.cli_common import Parser, common_options, open_talk, way_out, whole_number
+from fleetd.errors import Usage
 
 VALUED = ("--spool", "--color")
 EPILOG = """\
@@ -29,50 +28,17 @@ examples:
   fleet submit --from - <<< '{"argv": ["echo", "hi"]}'"""
 
 
-class Parser(argparse.ArgumentParser):
-    """No option may be abbreviated, and nobody's help wraps the examples."""
-
-    def __init__(self, **settings: object) -> None:
-        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type]
-
-
-class Version(argparse.Action):
-    """Looks the version up only when it is asked for: that costs as much as the rest of the start."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib.metadata import version
-
-        print(f"{parser.prog} {version('fleetd-spool')}")
-        parser.exit()
-
-
-def _common(*, first: bool) -> Parser:
-    """The options that may stand before and after the command's name; only those before have defaults."""
-    off = False if first else argparse.SUPPRESS
-    auto = "auto" if first else argparse.SUPPRESS
-    parser = Parser(add_help=False)
-    group = parser.add_argument_group("everywhere")
-    group.add_argument("--spool", metavar="DIR", default=None if first else off, help="default: $FLEET_SPOOL")
-    group.add_argument("--json", action="store_true", default=off, help="JSON on stdout, for programs")
-    group.add_argument("-q", "--quiet", action="store_true", default=off, help="no talk on stderr")
-    group.add_argument("-v", "--verbose", action="store_true", default=off, help="say more")
-    group.add_argument("--color", choices=("auto", "always", "never"), default=auto, help="default: auto")
-    group.add_argument("--version", action=Version, nargs=0, default=argparse.SUPPRESS, help="the version, and exit")
-    return parser
-
-
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line of `fleet`."""
     parser = Parser(
         prog="fleet",
         description="What the spool holds, and what to do with it. Without a command: status.",
         epilog=EPILOG,
-        parents=[_common(first=True)],
+        parents=[common_options(first=True)],
     )
     parser.set_defaults(run="cli_status:status")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", parser_class=Parser)
-    add = Adder(commands, _common(first=False))
+    add = Adder(commands, common_options(first=False))
     _add_looking(add)
     _add_jobs(add)
     _add_spool(add)
@@ -103,7 +69,7 @@ def _add_looking(add: Adder) -> None:
     log.add_argument("job", metavar="JOB", help="an id, or the beginning or end of one")
     results = add("results", "cli_results:results", "the ledger's result rows, oldest first")
     results.add_argument("-f", "--follow", action="store_true", help="go on with each new row until Ctrl-C")
-    hosts = add("hosts", "cli_hosts:hosts", "the hosts, and what each does; or tell one to rest, go on or try again")
+    hosts = add("hosts", "cli_stop:hosts", "the hosts, and what each does; or tell one to rest, go on or try again")
     hosts.add_argument(
         "action",
         nargs="?",
@@ -117,17 +83,21 @@ def _add_jobs(add: Adder) -> None:
     submit = add("submit", "cli_submit:submit", "queue a command, or the jobs in a file", SUBMIT_EPILOG)
     submit.usage = "fleet submit [options] -- ARGV…\n       fleet submit [--priority NN] --from FILE|-"
     submit.add_argument("--from", dest="source", metavar="FILE", help="a job object, or JSON lines of them; - is stdin")
-    submit.add_argument("--priority", type=int, default=50, metavar="NN", help="0 to 99, lower first (default: 50)")
+    submit.add_argument(
+        "--priority", type=whole_number(0, 99), default=50, metavar="NN", help="0 to 99, lower first (default: 50)"
+    )
     submit.add_argument("--kind", help="what sort of job it is (default: job)")
     submit.add_argument("--cwd", metavar="DIR", help="where it runs (default: its own out/)")
     submit.add_argument("--env", action="append", metavar="K=V", help="a variable for it; may be repeated")
     submit.add_argument(
         "--needs", action="append", metavar="TAG", help="a tag that its host must have; may be repeated"
     )
-    submit.add_argument("--cores", type=int, metavar="N", help="lanes it takes (default: 1)")
-    submit.add_argument("--gpus", type=int, metavar="N", help="GPUs it takes (default: 0)")
+    submit.add_argument("--cores", type=whole_number(1), metavar="N", help="lanes it takes (default: 1)")
+    submit.add_argument("--gpus", type=whole_number(0), metavar="N", help="GPUs it takes (default: 0)")
     submit.add_argument("--timeout", type=float, metavar="S", help="seconds until it is ended (default: none)")
-    submit.add_argument("--retries", type=int, metavar="N", help="further attempts after a failure (default: 0)")
+    submit.add_argument(
+        "--retries", type=whole_number(0), metavar="N", help="further attempts after a failure (default: 0)"
+    )
     submit.add_argument("--rerun-safe", action="store_true", help="it may run again after a stop or a lost host")
     submit.add_argument("--after", action="append", metavar="JOB", help="wait for that job's ok; may be repeated")
     submit.add_argument("--not-before", metavar="TIME", help="RFC 3339, such as 2026-12-01T08:00:00+01:00")
@@ -143,7 +113,7 @@ def _add_jobs(add: Adder) -> None:
 def _add_spool(add: Adder) -> None:
     add(
         "init",
-        "cli_submit:init",
+        "cli_up:init",
         "make the spool's directories and a commented fleet.toml; harmless when they are there",
     )
     stop = add(
@@ -170,19 +140,8 @@ def _seconds(text: str) -> float:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; every way out has its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    parser = build_parser()
-    try:
-        words, tail = _split(words)
-        _run_other_program(parser, words, tail)
-        args = parser.parse_args(words)
-        args.tail = tail
-        talk = open_talk(
-            as_json=args.json, quiet=args.quiet, verbose=args.verbose, color=args.color, environ=os.environ
-        )
-        return _run(args, talk)
-    except FleetError as error:
-        print(f"fleet: {error}", file=sys.stderr)
-        return error.exit_code
+    words, tail = _split(words)
+    return way_out("fleet", lambda: _run(words, tail), verbose=bool({"-v", "--verbose"} & set(words)))
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str] | None]:
@@ -212,27 +171,14 @@ def _run_other_program(parser: argparse.ArgumentParser, words: Sequence[str], ta
     raise Usage(message)
 
 
-def _run(args: argparse.Namespace, talk: Talk) -> int:
+def _run(words: Sequence[str], tail: Sequence[str] | None) -> int:
+    parser = build_parser()
+    _run_other_program(parser, words, tail)
+    args = parser.parse_args(words)
+    args.tail = tail
     module, _, name = args.run.partition(":")
-    try:
-        code = getattr(importlib.import_module(f"fleetd.{module}"), name)(args, talk)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        return 130
-    except FleetError:
-        raise
-    except OSError as error:
-        print(f"fleet: {error.filename or 'input or output'}: {error.strerror or error}", file=sys.stderr)
-        return 77 if isinstance(error, PermissionError) else 74
-    except Exception as error:  # noqa: BLE001 - the last resort: say that it is a bug, and how to see where
-        if talk.verbose or os.environ.get("FLEET_DEBUG"):
-            traceback.print_exc()
-        print(f"fleet: a bug: {type(error).__name__}: {error}; -v shows where", file=sys.stderr)
-        return 70
-    return int(code)
+    code: int = getattr(importlib.import_module(f"fleetd.{module}"), name)(args, open_talk(args, os.environ))
+    return code
 
 
 if __name__ == "__main__":

@@ -3,12 +3,11 @@
 import argparse
 import os
 import sys
-import traceback
 from collections.abc import Sequence
-from importlib.metadata import version
 
+from fleetd.cli_common import Parser, common_options, way_out, whole_number
 from fleetd.cores import allowed_cores
-from fleetd.errors import BadSettings, FleetError, IOFailed, NotPermitted, TryLater, Usage
+from fleetd.errors import BadSettings, FleetError, TryLater, Usage
 from fleetd.job import NAME
 from fleetd.keeper import Keeper
 from fleetd.lane import Offer
@@ -20,27 +19,24 @@ from fleetd.spool import Spool, find_spool
 
 def build_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="fleetd",
-        allow_abbrev=False,
         description="Claim jobs from the spool, run each in its own session, write a row for each. Stays in the foreground.",
         epilog="SIGTERM lets go of the running jobs (the next daemon adopts them); SIGINT drains, a second one ends them.",
-    )
-    parser.add_argument(
-        "--spool", metavar="DIR", help="the spool (default: FLEET_SPOOL, else the state directory's fleet/spool)"
+        parents=[common_options(first=True, leave_out=("json",))],
     )
     parser.add_argument(
         "--host", metavar="NAME", help="this host's name in the spool (default: FLEET_HOST, else the machine's)"
     )
     parser.add_argument(
-        "--lanes", metavar="N", type=int, help="jobs at a time (default: fleet.toml, else the cores allowed)"
+        "--lanes",
+        metavar="N",
+        type=whole_number(1),
+        help="jobs at a time (default: fleet.toml, else the cores allowed)",
     )
     parser.add_argument("--tags", metavar="A,B", help="what this host has (default: fleet.toml)")
     parser.add_argument("--once", action="store_true", help="end when nothing is queued for this host and nothing runs")
     parser.add_argument("--check-config", action="store_true", help="say what is wrong with fleet.toml, and end")
-    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
-    parser.add_argument("-v", "--verbose", action="store_true", help="show the traceback of a bug")
-    parser.add_argument("--version", action="version", version=f"fleetd {version('fleetd-spool')}")
     return parser
 
 
@@ -48,9 +44,8 @@ def _offer(args: argparse.Namespace, settings: Settings, host: str) -> Offer:
     at = settings.host(host)
     lanes = args.lanes if args.lanes is not None else at.lanes or allowed_cores().cores
     tags = tuple(filter(None, args.tags.split(","))) if args.tags is not None else at.tags
-    if lanes < 1 or (bad := [tag for tag in tags if not NAME.fullmatch(tag)]):
-        message = f"--lanes {lanes}: at least 1" if lanes < 1 else f"--tags: {bad[0]!r} is no name"
-        raise Usage(message)
+    if bad := [tag for tag in tags if not NAME.fullmatch(tag)]:
+        raise Usage(f"--tags: {bad[0]!r} is no name")
     return Offer(host=host, lanes=lanes, tags=frozenset(tags))
 
 
@@ -88,22 +83,7 @@ def _serve(args: argparse.Namespace, spool: Spool, settings: Settings, host: str
 def main(argv: Sequence[str] | None = None) -> int:
     """Run fleetd; gives back its exit code."""
     args = build_parser().parse_args(argv)
-    try:
-        return _run(args)
-    except BadSettings as error:
-        _say(f"{error}\nnot started", 3)
-        return error.exit_code
-    except FleetError as error:
-        _say(str(error), 3)
-        return error.exit_code
-    except OSError as error:
-        _say(f"{error.filename or 'the spool'}: {error.strerror}", 3)
-        return NotPermitted.exit_code if isinstance(error, PermissionError) else IOFailed.exit_code
-    except Exception as error:  # noqa: BLE001 - the last resort: a bug is exit 70, whatever it is
-        if args.verbose or os.environ.get("FLEET_DEBUG"):
-            traceback.print_exc()
-        _say(f"a bug: {type(error).__name__}: {error}; -v shows where", 2)
-        return FleetError.exit_code
+    return way_out("fleetd", lambda: _run(args), verbose=args.verbose, say=_say)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -112,7 +92,10 @@ def _run(args: argparse.Namespace) -> int:
         raise Usage(message)
     spool = find_spool(args.spool, os.environ)
     host = host_name({"FLEET_HOST": args.host} if args.host else os.environ)
-    settings = read_settings(spool.settings)
+    try:
+        settings = read_settings(spool.settings)
+    except BadSettings as error:
+        raise BadSettings(f"{error}\nnot started") from error
     if args.check_config:
         _offer(args, settings, host)
         if not args.quiet:

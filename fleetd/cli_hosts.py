@@ -3,10 +3,11 @@
 import argparse
 import time
 
+from fleetd.cli_common import Talk, columns
 from fleetd.cli_state import Beat, read_beats
 from fleetd.cli_status import cut_line, host_json, rests
 from fleetd.cli_stop import touch
-from fleetd.cli_talk import Talk, clean, columns, span
+from fleetd.cli_talk import clean, span
 from fleetd.errors import NotFound, Usage
 from fleetd.lease import host_name
 from fleetd.settings import read_settings

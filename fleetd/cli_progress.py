@@ -5,7 +5,8 @@ import time
 from types import TracebackType
 from typing import Self
 
-from fleetd.cli_talk import Talk, clean, count, cut, span, terminal_width
+from fleetd.cli_common import Talk, count
+from fleetd.cli_talk import clean, cut, span, terminal_width
 from fleetd.job import Outcome
 from fleetd.ledger import Ledger, Row
 from fleetd.spool import Spool

@@ -6,9 +6,10 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from fleetd.cli_common import Talk, clock, count
 from fleetd.cli_state import short
 from fleetd.cli_status import cut_line, how_ended
-from fleetd.cli_talk import Talk, clean, clock, count, cut, span
+from fleetd.cli_talk import clean, cut, span
 from fleetd.job import Outcome, seconds
 from fleetd.ledger import Ledger, Row
 from fleetd.spool import find_spool

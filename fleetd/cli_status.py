@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from fleetd.breaker import describe
+from fleetd.cli_common import Talk, clock, columns, count
 from fleetd.cli_state import Beat, State, read_state, short, started_at
-from fleetd.cli_talk import Talk, clean, clock, columns, command_line, count, cut_shown, span, terminal_width
+from fleetd.cli_talk import clean, command_line, cut_shown, span, terminal_width
 from fleetd.cli_waiting import reasons
 from fleetd.job import seconds
 from fleetd.lease import host_name

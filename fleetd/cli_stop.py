@@ -5,8 +5,8 @@ import sys
 import time
 from pathlib import Path
 
+from fleetd.cli_common import Talk, count
 from fleetd.cli_state import Beat, read_beats
-from fleetd.cli_talk import Talk, count
 from fleetd.errors import CannotCreate, IOFailed, NoDaemon
 from fleetd.files import write_file
 from fleetd.job import utc

@@ -1,4 +1,4 @@
-"""fleet init and fleet submit."""
+"""fleet submit: a command line, or the jobs in a file, made jobs in the queue."""
 
 import argparse
 import getpass
@@ -10,35 +10,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fleetd.cli_common import Talk, count
 from fleetd.cli_state import ended_ids, find_job, known_ids, read_beats
-from fleetd.cli_talk import Talk, count
 from fleetd.errors import BadData, NotFound, Usage
 from fleetd.job import Job, decode_json, job_of, new_id, utc
 from fleetd.lease import host_name
-from fleetd.spool import Spool, find_spool, init_spool, spool_path
-
-
-def init(args: argparse.Namespace, talk: Talk) -> int:
-    """Make the spool where --spool, FLEET_SPOOL or the default says; what is there stays."""
-    root = spool_path(args.spool, talk.environ)
-    new = not (root / "fleet.toml").exists()
-    spool = init_spool(root, home=host_name(talk.environ))
-    find_spool(str(root), talk.environ)
-    if talk.json:
-        talk.emit({"schema": "fleet.init/1", "spool": str(spool.root), "new": new})
-        return 0
-    talk.data(str(spool.root))
-    talk.say(f"{'made' if new else 'was there already'}; settings: {spool.settings}")
-    talk.say("next: fleetd runs what is queued; fleet submit -- COMMAND queues something; fleet up does it all")
-    return 0
+from fleetd.spool import Spool, find_spool
 
 
 def submit(args: argparse.Namespace, talk: Talk) -> int:
     """Queue one command or all jobs of a file; prints their ids."""
     spool, now = find_spool(args.spool, talk.environ), datetime.now(UTC)
-    if not 0 <= args.priority <= 99:
-        message = f"--priority {args.priority}: a number from 0 to 99"
-        raise Usage(message)
     by = f"{_user()}@{host_name(talk.environ)}"
     head = {"created": utc(now), "by": by}
     jobs = [_job(where, head | value, args.priority, now) for where, value in _values(args, spool)]

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from fleetd.cli_common import Talk
 from fleetd.cli_programs import Program, ask, start
 from fleetd.cli_progress import Progress
 from fleetd.cli_state import read_beats
-from fleetd.cli_talk import Talk
 from fleetd.errors import FleetError, NoDaemon, NotFound, TryLater
 from fleetd.lease import host_name
 from fleetd.spool import Spool, find_spool, init_spool, spool_path

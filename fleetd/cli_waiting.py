@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from fleetd.cli_common import count
 from fleetd.cli_state import Beat, State
-from fleetd.cli_talk import count
 from fleetd.job import Job, Outcome
 from fleetd.lane import Fate, blocked, offer_of
 from fleetd.ledger import Row

@@ -2,9 +2,8 @@
 
 import argparse
 
-from fleetd import FleetError
+from fleetd import FleetError, Talk
 from planner.cli_fill import find_course, open_filler
-from planner.cli_talk import Talk
 from planner.fill import Filler
 from planner.standing import Course, Standing
 from planner.verdict import judge, read_of, summary

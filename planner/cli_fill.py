@@ -8,8 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NoReturn
 
-from fleetd import FleetError, NotFound, Spool, TryLater, Usage, allowed_cores, find_spool, host_name
-from planner.cli_talk import Talk, count
+from fleetd import FleetError, NotFound, Spool, Talk, TryLater, Usage, allowed_cores, count, find_spool, host_name
 from planner.due import Order, asked_again, plays_expected
 from planner.fill import Filler
 from planner.plan import read_plan

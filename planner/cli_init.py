@@ -4,8 +4,7 @@ import argparse
 import subprocess
 from pathlib import Path
 
-from fleetd import CannotCreate, NotFound, find_spool
-from planner.cli_talk import Talk
+from fleetd import CannotCreate, NotFound, Talk, find_spool
 from planner.plan import read_plan
 from planner.reading import program_path
 

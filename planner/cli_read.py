@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from fleetd import BadData, FleetError, Ledger, Usage, find_spool, host_name
-from planner.cli_talk import Talk, count
+from fleetd import BadData, FleetError, Ledger, Talk, Usage, count, find_spool, host_name
 from planner.fill import payload_at
 from planner.reading import Sheet, census_command, known_reads, not_void, play, replaced_by, result_writer
 from planner.trial import decode_block, stray_seeds

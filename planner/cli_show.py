@@ -1,11 +1,12 @@
 """fleet-plan next, suggest, best and log: what the standing says, for people and as JSON."""
 
 import argparse
+import time
 from itertools import cycle
 from typing import Any
 
+from fleetd import Talk, clock, columns, count, seconds
 from planner.cli_fill import open_filler
-from planner.cli_talk import Talk, clock, columns, count
 from planner.due import Order, blocks_due
 from planner.fill import numbers
 from planner.policy import DIRECTIONS, moves
@@ -27,11 +28,16 @@ def log(args: argparse.Namespace, talk: Talk) -> int:
         else:
             style = "green" if ruling.event == "adopt" else "dim"
             talk.data(
-                f"{clock(ruling.at)}  {talk.paint(style, f'{ruling.event:5}')}  {ruling.trial}  {ruling.sentence}"
+                f"{_local(ruling.at):16}  {talk.paint(style, f'{ruling.event:5}')}  {ruling.trial}  {ruling.sentence}"
             )
     if not seen.rulings:
         talk.say("no verdict yet: a trial has one when its reads are in and `fleet-plan fill` has looked")
     return 0
+
+
+def _local(at: str) -> str:
+    """A row's time on this machine's clock."""
+    return clock(seconds(at), time.time())
 
 
 def best(args: argparse.Namespace, talk: Talk) -> int:
@@ -52,7 +58,7 @@ def best(args: argparse.Namespace, talk: Talk) -> int:
         talk.data(talk.paint("bold", line) if now.weights[name] != starts[name] else line)
     talk.say(f"defaults {now.defaults}: {count(len(now.adoptions), 'adoption')} in {count(plays, 'play')}")
     for ruling in now.adoptions:
-        talk.say(f"{clock(ruling.at)}  {ruling.sentence}")
+        talk.say(f"{_local(ruling.at):16}  {ruling.sentence}")
     return 0
 
 
@@ -102,7 +108,7 @@ def _when(seen: Standing, course: Course | None) -> str:
         return "never"
     read = read_of(course.search)
     old = "" if seen.current(course) else ", against an older best"
-    return f"{clock(_read_at(course))}  {effect(read) if read else 'nothing scored'}{old}"
+    return f"{_local(_read_at(course))}  {effect(read) if read else 'nothing scored'}{old}"
 
 
 def _next_json(

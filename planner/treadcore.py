@@ -7,90 +7,78 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from fleetd import Parser, Talk, Usage, common_options, open_talk, way_out, whole_number
+
 if TYPE_CHECKING:
     from planner.brain.weights import Weight
 
 
-VERSION: Final = "0.1.0"
 THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-OK, IO_FAILED, INTERRUPTED = 0, 74, 130
+SEED_MOST: Final = (1 << 63) - 1
+SECONDS_MOST: Final = 86400
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
-    arguments = build_parser().parse_args(argv)
+    """Run the command; every way out has its exit code."""
+    args = build_parser().parse_args(argv)
     os.environ.update(dict.fromkeys(THREADS, "1"))  # before numpy is imported: a census is one core's work
-    try:
-        code: int = arguments.run(arguments)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter's own flush fails again
-        print("treadcore: nobody reads the answers any more", file=sys.stderr)
-        return IO_FAILED
-    except OSError as error:
-        print(f"treadcore: {error}", file=sys.stderr)
-        return IO_FAILED
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    return code
+    return way_out("treadcore", lambda: _run(args), verbose=args.verbose)
 
 
-def build_parser() -> argparse.ArgumentParser:
+def _run(args: argparse.Namespace) -> int:
+    args.run(args, open_talk(args, os.environ))
+    return 0
+
+
+def build_parser() -> Parser:
     """The command line, for `main` and for the test that its page names it all."""
-    parser = argparse.ArgumentParser(prog="treadcore", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=f"treadcore {VERSION}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    census = commands.add_parser("census", help="plays in, scores out: JSON lines", allow_abbrev=False)
+    parser = Parser(prog="treadcore", description=__doc__, parents=[_common(first=True)])
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
+    common = [_common(first=False)]
+    census = commands.add_parser("census", help="plays in, scores out: JSON lines", parents=common)
     census.add_argument("--kernel", choices=["numpy"], default="numpy", help="what computes the ticks")
     census.set_defaults(run=_census)
-    weights = commands.add_parser("weights", help="the scripted brain's weights, as space.toml", allow_abbrev=False)
-    weights.add_argument("--json", action="store_true", help="one JSON object instead")
+    weights = commands.add_parser("weights", help="the scripted brain's weights, as space.toml", parents=common)
     weights.set_defaults(run=_weights)
-    replay = commands.add_parser("replay", help="one play of the default brain, to look at", allow_abbrev=False)
-    replay.add_argument("seed", type=_seed, metavar="SEED")
+    replay = commands.add_parser("replay", help="one play of the default brain, to look at", parents=common)
+    replay.add_argument("seed", type=whole_number(0, SEED_MOST), metavar="SEED")
     replay.add_argument("--svg", action="store_true", help="a picture instead of text")
     replay.add_argument("--seconds", type=_seconds, default=900.0, metavar="S", help="length of the play (900)")
     replay.set_defaults(run=_replay)
     return parser
 
 
-def _seed(text: str) -> int:
-    seed = int(text)
-    if not 0 <= seed < 1 << 63:
-        raise argparse.ArgumentTypeError("a seed is from 0 to 2^63 - 1")
-    return seed
+def _common(*, first: bool) -> Parser:
+    return common_options(first=first, leave_out=("spool",))
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds <= 86400:
-        raise argparse.ArgumentTypeError("seconds are over 0, to 86400")
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= SECONDS_MOST:
+        raise argparse.ArgumentTypeError(f"expected seconds over 0, to {SECONDS_MOST}, got {text[:40]!r}")
     return seconds
 
 
-def _census(_arguments: argparse.Namespace) -> int:
+def _census(_args: argparse.Namespace, talk: Talk) -> None:
     from planner.brain.census import answer_all
 
-    answer_all(lambda size: os.read(sys.stdin.fileno(), size), _say)
-    return OK
+    answer_all(lambda size: os.read(0, size), talk.emit)
 
 
-def _say(answer: dict[str, Any]) -> None:
-    print(json.dumps(answer, allow_nan=False), flush=True)
-
-
-def _weights(arguments: argparse.Namespace) -> int:
+def _weights(args: argparse.Namespace, talk: Talk) -> None:
     from planner.brain.weights import TABLE
 
-    if arguments.json:
-        print(json.dumps({"schema": "treadcore.weights/1", "variables": [_variable(w) for w in TABLE]}, indent=1))
-        return OK
-    print("# The scripted brain's 110 weights, as `treadcore weights` prints them.")
+    if args.json:
+        talk.emit({"schema": "treadcore.weights/1", "variables": [_variable(w) for w in TABLE]})
+        return
+    talk.data("# The scripted brain's 110 weights, as `treadcore weights` prints them.")
     for weight in TABLE:
-        print(f"\n# {weight.meaning}\n[[variable]]")
         fields = {k: v for k, v in _variable(weight).items() if k != "meaning"}
-        print("\n".join(f"{key} = {json.dumps(value)}" for key, value in fields.items()))
-    return OK
+        lines = [f"\n# {weight.meaning}", "[[variable]]", *(f"{k} = {json.dumps(v)}" for k, v in fields.items())]
+        talk.data("\n".join(lines))
 
 
 def _variable(weight: "Weight") -> dict[str, Any]:
@@ -106,12 +94,15 @@ def _variable(weight: "Weight") -> dict[str, Any]:
     }
 
 
-def _replay(arguments: argparse.Namespace) -> int:
-    from planner.brain.replay import replay_svg, replay_text
+def _replay(args: argparse.Namespace, talk: Talk) -> None:
+    from planner.brain.replay import replay_json, replay_svg, replay_text
 
-    draw = replay_svg if arguments.svg else replay_text
-    print(draw(arguments.seed, arguments.seconds))
-    return OK
+    if args.json and args.svg:
+        raise Usage("--svg draws the play and --json tells it: one of them")
+    if args.json:
+        talk.emit(replay_json(args.seed, args.seconds))
+    else:
+        talk.data((replay_svg if args.svg else replay_text)(args.seed, args.seconds))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """A recorded play as text, or as a picture."""
 
 from collections import Counter
+from typing import Any
 from xml.sax.saxutils import escape
 
 import numpy as np
@@ -23,6 +24,44 @@ def replay_text(seed: int, seconds: float) -> str:
     lines.append(f"{'duel':>4} {'begins':>7} {'lasts':>7}  {'won by':<10}{'health':>9}  {'hits/shots':>13}  did most")
     lines += [_duel_line(r, i, duel) for i, duel in enumerate(duels(r), 1)]
     return "\n".join(lines)
+
+
+def replay_json(seed: int, seconds: float) -> dict[str, Any]:
+    """The same play for a program: times in seconds, the player's number first in each pair."""
+    r = _recorded(seed, seconds)
+    result = r.result
+    return {
+        "schema": "treadcore.replay/1",
+        "seed": seed,
+        "seconds": seconds,
+        "map": r.map.name,
+        "score": result.score,
+        "won": result.won,
+        "lost": result.lost,
+        "drawn": result.drawn,
+        "duels": [_duel_json(r, duel) for duel in duels(r)],
+    }
+
+
+def _duel_json(r: Recording, duel: Duel) -> dict[str, Any]:
+    fired = shots(r, duel)
+    return {
+        "begins_s": duel.first / TICKS_PER_S,
+        "lasts_s": (duel.last - duel.first + 1) / TICKS_PER_S,
+        "won_by": _won_by(duel),
+        "health": _health(r, duel),
+        "shots": [sum(s.by == tank for s in fired) for tank in (0, 1)],
+        "hits": [sum(s.hit for s in fired if s.by == tank) for tank in (0, 1)],
+    }
+
+
+def _won_by(duel: Duel) -> str:
+    """player, reference, drawn or not over."""
+    return NAMES[duel.winner] if duel.winner is not None else "drawn" if duel.over else "not over"
+
+
+def _health(r: Recording, duel: Duel) -> list[int]:
+    return [max(0, int(h)) for h in r.ticks["health"][duel.last]]
 
 
 def replay_svg(seed: int, seconds: float) -> str:
@@ -72,11 +111,10 @@ def _clock(ticks: int) -> str:
 def _duel_line(r: Recording, number: int, duel: Duel) -> str:
     fired = shots(r, duel)
     aim = " : ".join(f"{sum(s.hit for s in fired if s.by == t)}/{sum(s.by == t for s in fired)}" for t in (0, 1))
-    left, right = (max(0, int(h)) for h in r.ticks["health"][duel.last])
-    winner = NAMES[duel.winner] if duel.winner is not None else "drawn" if duel.over else "not over"
+    left, right = _health(r, duel)
     did = "; ".join(_did_most(r, duel, tank) for tank in (0, 1))
     return (
-        f"{number:>4} {_clock(duel.first):>7} {_clock(duel.last - duel.first + 1):>7}  {winner:<10}"
+        f"{number:>4} {_clock(duel.first):>7} {_clock(duel.last - duel.first + 1):>7}  {_won_by(duel):<10}"
         f"{f'{left} : {right}':>9}  {aim:>13}  {did}"
     )
 

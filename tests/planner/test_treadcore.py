@@ -131,13 +131,13 @@ def started():
     return subprocess.Popen([*COMMAND, "census"], stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT)
 
 
-def test_a_reader_that_goes_away_is_no_traceback():
+def test_a_reader_that_goes_away_ends_it_without_a_word():
     with started() as process:
         process.stdout.close()
         process.stdin.write(b"an answer to this cannot be written\n")
         process.stdin.flush()  # and the input stays open
-        assert process.wait(timeout=20) == 74
-        assert process.stderr.read() == b"treadcore: nobody reads the answers any more\n"
+        assert process.wait(timeout=20) == 0
+        assert process.stderr.read() == b""
 
 
 def test_an_interrupt_while_it_waits_for_input_is_no_traceback():
@@ -171,6 +171,15 @@ def test_a_replay_tells_the_score_that_the_census_gives(weights):
     assert sum(" drawn " in line for line in lines) == answer["drawn"]
 
 
+def test_a_replay_as_json_is_the_play_that_the_text_tells():
+    told = run("replay", "11", "--seconds", "120").stdout.decode().split("did most\n")[1].splitlines()
+    play = json.loads(run("--json", "replay", "11", "--seconds", "120").stdout)
+    assert (play["schema"], play["seed"], play["seconds"]) == ("treadcore.replay/1", 11, 120)
+    assert [duel["won_by"] for duel in play["duels"]] == [line[22:32].strip() for line in told]
+    assert play["won"] == sum(duel["won_by"] == "player" for duel in play["duels"])
+    assert all(hits <= shots for d in play["duels"] for hits, shots in zip(d["hits"], d["shots"], strict=True))
+
+
 def test_a_replay_is_a_well_formed_picture_with_walls_ways_and_shots():
     picture = ET.fromstring(run("replay", "11", "--svg", "--seconds", "60").stdout)
     tags = [element.tag.rpartition("}")[2] for element in picture.iter()]
@@ -185,12 +194,18 @@ def test_a_replay_is_a_well_formed_picture_with_walls_ways_and_shots():
     [
         (), ("nonsense",), ("census", "--kern", "numpy"), ("census", "--kernel", "abacus"), ("replay",),
         ("replay", "x"), ("replay", "-1"), ("replay", "1", "--seconds", "0"), ("replay", "1", "--seconds", "nan"),
+        ("replay", "1", "--seconds", "x"),
     ],
 )  # fmt: skip
 def test_wrong_usage_is_exit_2_and_nothing_on_stdout(arguments):
     done = run(*arguments)
     assert (done.returncode, done.stdout) == (2, b"")
     assert b"usage:" in done.stderr
+
+
+def test_a_replay_is_drawn_or_told_as_json_not_both():
+    done = run("replay", "1", "--json", "--svg")
+    assert (done.returncode, done.stdout) == (2, b"")
 
 
 def test_the_version_is_told():

@@ -2,17 +2,11 @@
 
 import argparse
 
-from fleetd import FleetError, Talk
+from fleetd import No, Talk
 from planner.cli_fill import find_course, open_filler
 from planner.fill import Filler
 from planner.standing import Course, Standing
 from planner.verdict import judge, read_of, summary
-
-
-class Refused(FleetError):
-    """The answer is no."""
-
-    exit_code = 1
 
 
 def adopt(args: argparse.Namespace, talk: Talk) -> int:
@@ -24,7 +18,7 @@ def adopt(args: argparse.Namespace, talk: Talk) -> int:
         course = seen.courses[course.trial.id]
     decided = _decided(seen, course)
     if decided.ruling is None or decided.ruling.event != "adopt":
-        raise Refused(_why_not(seen, decided, filler))
+        raise No(_why_not(seen, decided, filler))
     if talk.json:
         talk.emit({"schema": "fleet.adopt/1", "trial": decided.trial.id, "defaults": decided.ruling.body["adopted"]})
     else:

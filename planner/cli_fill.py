@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NoReturn
 
-from fleetd import FleetError, NotFound, Spool, Talk, TryLater, Usage, allowed_cores, count, find_spool, host_name
+from fleetd import NotFound, Spool, Talk, Terminated, TryLater, Usage, allowed_cores, count, find_spool, host_name
 from planner.due import Order, asked_again, plays_expected
 from planner.fill import Filler
 from planner.plan import read_plan
@@ -17,12 +17,6 @@ from planner.trial import Block
 
 LOOK_S = 0.5
 LOOK_ANYWAY_S = 30.0
-
-
-class Terminated(FleetError):
-    """SIGTERM: what is queued stays."""
-
-    exit_code = 143
 
 
 def open_filler(args: argparse.Namespace, talk: Talk) -> Filler:

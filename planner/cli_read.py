@@ -6,25 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from fleetd import BadData, FleetError, Ledger, Talk, Usage, count, find_spool, host_name
+from fleetd import BadData, Ledger, No, Talk, Terminated, Usage, count, find_spool, host_name
 from planner.fill import payload_at
 from planner.reading import Sheet, census_command, known_reads, not_void, play, replaced_by, result_writer
 from planner.trial import decode_block, stray_seeds
 
 TAIL_BYTES = 1 << 20  # every row of a pass has the best's reads in it: the newest few are enough
 OTHERS_BYTES = 256 << 10
-
-
-class NothingScored(FleetError):
-    """The census answers no play: this host's fault or the plan's."""
-
-    exit_code = 1
-
-
-class Stopped(FleetError):
-    """The job was told to end; what came is in its result."""
-
-    exit_code = 143
 
 
 def read(args: argparse.Namespace, talk: Talk) -> int:
@@ -57,7 +45,7 @@ def read(args: argparse.Namespace, talk: Talk) -> int:
 
 def _said(sheet: Sheet, talk: Talk) -> int:
     if not sheet.scored():
-        raise NothingScored(f"no play was scored: {sheet.errors()}")
+        raise No(f"no play was scored: {sheet.errors()}")
     void = ", over 5 %: void" if sheet.void() else ""
     failed = f"; {len(sheet.failed)} pairs failed{void} ({sheet.errors()})" if sheet.failed else ""
     talk.say(f"{count(sheet.played, 'play')} played{failed}")
@@ -74,4 +62,4 @@ def _needed(environ: Mapping[str, str], name: str) -> str:
 
 def _stop(*_: object) -> NoReturn:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise Stopped("ended by SIGTERM; the scores that came are in the result")
+    raise Terminated("ended by SIGTERM; the scores that came are in the result")

@@ -65,11 +65,10 @@ def _serve(args: argparse.Namespace, spool: Spool, settings: Settings, host: str
         def reload() -> None:
             try:
                 fresh = read_settings(spool.settings)
-                keeper.settings, keeper.offer = fresh, _offer(args, fresh, host)
-                keeper.ward.grace_s = fresh.grace_s
+                keeper.renew(fresh, _offer(args, fresh, host))
                 log("settings read again")
             except FleetError as error:
-                log(f"{error}\nthe old settings stay")
+                _say(f"{error}\nthe old settings stay", 3)
 
         log(f"{host}: {offer.lanes} lanes ({allowed_cores().why}), spool {spool.root}")
         ending = run(keeper, os.environ, log, reload, once=args.once)

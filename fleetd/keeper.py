@@ -3,7 +3,6 @@
 import contextlib
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -11,28 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from fleetd import claim, order, reap
-from fleetd.breaker import Breaker, Limits, Streak, fleet_trips, fold_breaker, fold_streak, matters, reason, trips
+from fleetd.books import Books
+from fleetd.breaker import Limits, fleet_trips, reason, trips
 from fleetd.cores import allowed_cores
 from fleetd.crew import Crew, Lane
 from fleetd.errors import FleetError, IOFailed
 from fleetd.files import scan, write_file
 from fleetd.halt import Halt
-from fleetd.history import History
-from fleetd.job import Job, Outcome, encode_json, utc
-from fleetd.lane import Fate, Offer, blocked, choose, offer_of
-from fleetd.lease import boot_id
-from fleetd.ledger import Ledger, Merger, Row
+from fleetd.job import Job, Outcome, utc
+from fleetd.lane import Fate, Offer, blocked, choose
+from fleetd.peers import Peers
+from fleetd.pulse import Pulse
 from fleetd.queue import Queue
 from fleetd.settings import Settings
-from fleetd.spool import Spool, beat, free_mb, job_id
+from fleetd.spool import Spool, free_mb, job_id
 from fleetd.stops import Mode, mode
-from fleetd.ward import Ward
+from fleetd.sweep import DAY_S, Sweeper
+from fleetd.ward import RECALL_S, Ward
 
-HEARTBEAT_S = 10.0
-BUSY_S = 0.25  # what is told at once is told no more often than that while only the running jobs change
-SUSPECT_S = 180.0
-DAY_S = 86400.0
-PATIENCE_S = 0.2  # for the ledger's lock: a stop must be seen within a second
 REFUSED_AT_ONCE = 50
 _ENDING_S = 0.05
 _HOLD_S = 2.0
@@ -48,70 +43,24 @@ class Keeper:
         self.host, self.by = offer.host, f"fleetd@{offer.host}"
         (spool.running / self.host).mkdir(exist_ok=True)
         self.crew = Crew(environ)
-        self._ledger = Ledger(spool.ledger_d, patience_s=PATIENCE_S)
-        self.ward = Ward(spool, self._ledger, self.host, self.crew, settings.grace_s)
+        self._books = Books(spool, self.host, Limits(failures=settings.failures, rest_s=settings.rest_s))
+        self.ward = Ward(spool, self._books.ledger, self.host, self.crew, settings.grace_s)
         self.queue = Queue(spool, os.getuid())
-        self._history, self._breaker, self._fleet, self._hosts = History(), Breaker(), Streak(), {self.host}
-        self.halt = Halt(self._read_ledger(), spool.heartbeats().get(self.host, {}).get("stops", {}))
-        self._merger: Merger | None = None
-        self._merge_from = self._offers_from = self._look_at = self._poll_at = float("-inf")
-        self._running_elsewhere: frozenset[str] = frozenset()
-        self._poked = self._look_again = True
-        self._drained = False
-        self.events = False
-        self._offers: list[Offer] = []
-        self._elsewhere_at = self._hosts_at = float("-inf")
-        self._peers: dict[str, tuple[object, float]] = {}
+        self.halt = Halt(self._books.stops, spool.heartbeats().get(self.host, {}).get("stops", {}))
+        self._peers, self._pulse = Peers(spool, self.host), Pulse(spool, self.host)
+        self._sweeper = Sweeper(spool.ended, self._books.named)
         self._cores = allowed_cores().cores
-        self._counter, self._beat_at = 0, float("-inf")
-        self._beaten: tuple[bytes, list[str]] = (b"", [])
-        self._hold_until = 0.0
-        self.draining = self.ending = False
-        self._untidy = True
+        self.events = self.draining = self.ending = self._drained = False
+        self._poked = self._look_again = self._untidy = True
+        self._look_at = self._hosts_at = self._cancel_at = self._hold_until = float("-inf")
         self._aside: list[tuple[Path, str]] = []
-        self._cancel_at = float("-inf")
         self.claims: str | None = None
-        self._claims_said: str | None = None
-        self.claimed = 0
         self._said: dict[str, frozenset[str]] = {}
 
-    def _limits(self) -> Limits:
-        return Limits(failures=self.settings.failures, rest_s=self.settings.rest_s)
-
-    def _read_ledger(self) -> list[Row]:
-        """Fold what is there, keeping none of it; gives this host's own stop and resume rows."""
-        stops: list[Row] = []
-        recent: dict[str, deque[Row]] = {}
-        for row in self._ledger.rows():
-            self._fold(row)
-            if row.host == self.host and row.event in ("stop", "resume"):
-                stops.append(row)
-            if matters(row.body):
-                recent.setdefault(row.host, deque(maxlen=2 * self.settings.failures)).append(row)
-        for row in sorted(
-            (row for rows in recent.values() for row in rows), key=lambda row: (row.at, row.host, row.seq)
-        ):
-            self._fleet = fold_streak(self._fleet, row.body)
-        return stops
-
-    def _fold(self, row: Row) -> None:
-        self._history.add(row.body)
-        if row.body.get("started"):
-            self._hosts.add(row.host)
-        if row.host == self.host:
-            self._breaker = fold_breaker(self._breaker, row.body, self._limits())
-
-    def _take_in(self, now: float) -> None:
-        """Fold and merge the rows that are new: this daemon's own at once, others' as of a second ago at most."""
-        if now >= self._poll_at or self._ledger.behind(self.host):
-            self._poll_at = now + 1.0
-            lines = list(self._ledger.poll_lines())
-            for row, _ in lines:
-                self._fold(row)
-                self._fleet = fold_streak(self._fleet, row.body)
-            if self._merger:
-                self._merger.take(lines)
-        self._merge_quietly(now)
+    def renew(self, settings: Settings, offer: Offer) -> None:
+        """Take new settings."""
+        self.settings, self.offer, self.ward.grace_s = settings, offer, settings.grace_s
+        self._books.limits = Limits(failures=settings.failures, rest_s=settings.rest_s)
 
     def told(self, path: Path) -> None:
         """A file event: what has come or changed."""
@@ -141,6 +90,7 @@ class Keeper:
         self._try(partial(self._tell_stops, stops), now)
         self._try(self._mind_breakers, now)
         self._try(partial(self._claim, now, asked), now)
+        self._try(partial(self._sweeper.step, now, self.settings.keep_ended_days), now)
         self._beat(now, stops)
         return self._pause(now)
 
@@ -171,40 +121,22 @@ class Keeper:
         if look:
             first = self._look_at == float("-inf")
             self._look_at = now + self.settings.poll_s
-            ends += self.ward.look(now, self._history, {str(end.path) for end in ends})
+            ends += self.ward.look(now, self._books.history, {str(end.path) for end in ends})
             if first and self.ward.found:
                 self.log(f"adopted {len(self.ward.found)} running: {' '.join(a.id for a in self.ward.found)}")
         self._say_anew("unknown", self.ward.unknown, "cannot tell what became of {}; looking again")
         if ends:
-            reap.finish(self.spool, self._ledger, self.host, ends)
+            reap.finish(self.spool, self._books.ledger, self.host, ends)
             self.ward.returned += [end.path.name for end in ends if end.following or end.done_before]
         self._look_again = False
-        self._take_in(now)
-
-    def _merge_quietly(self, now: float) -> None:
-        """The view is for readers: that it can't be written keeps nothing else from being done."""
-        troubles: list[str] = []
-        try:
-            self._merge(now)
-        except OSError as error:
-            troubles.append(f"{error.filename or self.spool.ledger}: {error.strerror}")
-        except FleetError as error:
-            troubles.append(str(error))
-        self._say_anew("merge", troubles, f"{{}}; until that is mended {self.spool.ledger} lags behind")
+        self._books.take_in(now)
+        self._merge(now)
 
     def _merge(self, now: float) -> None:
-        """Bring ledger.jsonl up to date, if that is this host's to do: it is home, or no home is alive."""
-        if now >= self._merge_from:
-            self._merge_from = now + HEARTBEAT_S
-            home = self.settings.home
-            mine = home in (None, self.host) or home not in self._living(now)
-            if mine and self._merger is None:
-                self._merger = Merger.alone(self._ledger, self.spool.ledger)
-            elif self._merger is not None and not mine:
-                self._merger.close()
-                self._merger = None
-        if self._merger:
-            self._merger.merge()
+        """ledger.jsonl is this host's to write, if it is home or no home is alive."""
+        home = self.settings.home
+        troubles = self._books.merge(now, lambda: home in (None, self.host) or home not in self._peers.living(now))
+        self._say_anew("merge", troubles, f"{{}}; until that is mended {self.spool.ledger} lags behind")
 
     def _hold(self, why: str, now: float) -> None:
         """Claim nothing for a moment: what just failed would fail again."""
@@ -232,21 +164,22 @@ class Keeper:
                 self.log(f"{row['event']}: {row['reason']}, {len(row.get('ended', ()))} jobs ended")
 
     def _append(self, rows: list[dict[str, Any]]) -> None:
-        self._ledger.append(self.host, rows)
-        self._take_in(time.monotonic())
+        now = time.monotonic()
+        self._books.append(rows, now)
+        self._merge(now)
 
     def _mind_breakers(self) -> None:
         now = time.monotonic()
         if self._poked or now >= self._hosts_at:
             self._hosts_at = now + self.settings.poll_s
             self._look_at_hosts()
-        fleet, limits = self._fleet, self._limits()
+        fleet, limits = self._books.fleet, self._books.limits
         rows: list[dict[str, Any]] = []
-        if trips(self._breaker.streak, limits):
+        if trips(self._books.breaker.streak, limits):
             until = utc(time.time() + limits.rest_s)
-            why = reason(self._breaker.streak)
+            why = reason(self._books.breaker.streak)
             rows += [{"event": "breaker", "scope": "host", "by": self.by, "until": until, "reason": why}]
-        if fleet_trips(fleet, limits, len(self._hosts)):
+        if fleet_trips(fleet, limits, len(self._books.hosts)):
             rows += [{"event": "breaker", "scope": "fleet", "by": self.by, "until": None, "reason": reason(fleet)}]
             with contextlib.suppress(FileExistsError):
                 write_file(self.spool.root / "STOP_ADDING", f"{self.by}: {reason(fleet)}\n".encode())
@@ -271,10 +204,9 @@ class Keeper:
             return "draining: told to end when the running jobs have"
         if self._drained:
             return f"drained; fleet hosts undrain {self.host}"
-        if self._breaker.open and (time.time() < self._breaker.until or self.ward.running):
-            return (
-                f"breaker open until {utc(self._breaker.until)}: {self._breaker.reason}; fleet hosts reset {self.host}"
-            )
+        breaker = self._books.breaker
+        if breaker.open and (time.time() < breaker.until or self.ward.running):
+            return f"breaker open until {utc(breaker.until)}: {breaker.reason}; fleet hosts reset {self.host}"
         if (free := free_mb(self.spool)) < self.settings.min_free_mb:
             return f"{free:.1f} MiB free on {self.spool.root}, min_free_mb is {self.settings.min_free_mb:g}"
         return self.claims if now < self._hold_until else None
@@ -288,13 +220,13 @@ class Keeper:
             self.queue.tell(f"{self.ward.returned.pop()}.json")
         self.queue.refresh(now, events=self.events)
         free = self.offer.lanes - sum(attempt.cores for attempt in self.ward.running)
-        why_not = partial(self._why_not, others=self._others(now))
+        why_not = partial(self._why_not, others=self._peers.offers(now))
         eligible = self._eligible(now)
-        for job in islice(choose(eligible, free, why_not), 1 if self._breaker.open else None):
+        for job in islice(choose(eligible, free, why_not), 1 if self._books.breaker.open else None):
             self._start(job, self.crew.idle, now)
             if now < self._hold_until:
                 break
-        if not self._breaker.open and now >= self._hold_until:
+        if not self._books.breaker.open and now >= self._hold_until:
             self._start_ahead(eligible, why_not, now)
         if names := self.queue.ring():
             why = f"after: a ring, each waits for the next: {' → '.join([*names, names[0]])}"
@@ -304,7 +236,7 @@ class Keeper:
 
     def _start_ahead(self, eligible: Iterator[Job], why_not: Callable[[Job], str | None], now: float) -> None:
         """Put the next jobs at the doors of lanes whose jobs end in no time; a job of several lanes is waited for."""
-        spare = self.settings.failures - len(self._breaker.streak.failed) - len(self.crew.ordered())
+        spare = self.settings.failures - len(self._books.breaker.streak.failed) - len(self.crew.ordered())
         while spare > 0 and (lane := self.crew.quick()) is not None and now >= self._hold_until:
             spare -= 1  # so that a run of failures never goes past the breaker
             job = next((job for job in eligible if why_not(job) is None), None)
@@ -313,20 +245,16 @@ class Keeper:
             self._start(job, partial(_same, lane), now)
 
     def _running_ids(self, now: float) -> frozenset[str]:
-        """The ids in running/, on any host; other hosts' as of a second ago."""
-        if now >= self._elsewhere_at:
-            self._elsewhere_at = now + 1.0
-            hosts = [entry for entry in scan(self.spool.running) if entry.name != self.host and entry.is_dir()]
-            self._running_elsewhere = frozenset(entry.name for host in hosts for entry in scan(Path(host.path)))
+        """The ids in running/, on any host."""
         own = {path.rpartition("/")[2] for path in self.crew.ordered()}
-        return self._running_elsewhere | own | {attempt.id for attempt in self.ward.found}
+        return self._peers.running(now) | own | {attempt.id for attempt in self.ward.found}
 
     def _eligible(self, now: float) -> Iterator[Job]:
         """The waiting jobs that could be this host's, in order; what can never run is refused on the way."""
         running = self._running_ids(now)
         for job in self.queue.jobs(now):
-            dead = [id_ for id_ in job.after if self._history.fate(id_) is Fate.FAILED]
-            if self._history.fate(job.id) is Fate.OK:
+            dead = [id_ for id_ in job.after if self._books.history.fate(id_) is Fate.FAILED]
+            if self._books.history.fate(job.id) is Fate.OK:
                 day = next(self.spool.ended.glob(f"*/{job.id}~*"), None)
                 self.queue.refused.append(
                     (job.id, f"ended ok on {day.parent.name if day else 'an earlier day'}; use another name")
@@ -337,36 +265,17 @@ class Keeper:
                 yield job
 
     def _why_not(self, job: Job, others: list[Offer]) -> str | None:
-        return blocked(job, self.offer, others, self._history.fate, time.time())
-
-    def _living(self, now: float) -> dict[str, Mapping[str, Any]]:
-        """The heartbeats of the other hosts that aren't suspect: their counter has moved within 180 s of our own clock."""
-        beats = {host: body for host, body in self.spool.heartbeats().items() if host != self.host}
-        for host, body in beats.items():
-            mark = (body.get("boot"), body.get("counter"))
-            if self._peers.get(host, (None, 0.0))[0] != mark:
-                self._peers[host] = (mark, now)
-        return {host: body for host, body in beats.items() if now - self._peers[host][1] < SUSPECT_S}
-
-    def _others(self, now: float) -> list[Offer]:
-        """What the other hosts that live and claim have to offer, as of a second ago at most."""
-        if now >= self._offers_from:
-            self._offers_from = now + 1.0
-            self._offers = [
-                offer_of(host, body) for host, body in self._living(now).items() if body.get("claims") is None
-            ]
-        return self._offers
+        return blocked(job, self.offer, others, self._books.history.fate, time.time())
 
     def _start(self, job: Job, lane_for: Callable[[], Lane], now: float) -> None:
         try:
-            attempt = max(job.attempt, self._history.attempt(job.id) + 1)
+            attempt = max(job.attempt, self._books.history.attempt(job.id) + 1)
             mark = self.queue.mark(job.id)
             self.queue.taken(job.id)
             taken = claim.claim(self.spool, self.host, job, attempt, mark)
             if taken is not None:
                 lane = lane_for()
                 lane.order(taken, order.order(self.spool, self.settings, self.host, taken, lane.number))
-                self.claimed += 1
         except (OSError, IOFailed) as error:
             self._hold(f"{job.id}: not started: {error}", now)
 
@@ -400,42 +309,29 @@ class Keeper:
         self._untidy = False
 
     def _beat(self, now: float, stops: frozenset[str]) -> None:
-        """The heartbeat: at each change, and every ten seconds."""
-        body: dict[str, Any] = {
-            "host": self.host,
-            "boot": boot_id(),
-            "pid": os.getpid(),
+        breaker = self._books.breaker
+        until = utc(breaker.until) if breaker.open else None
+        body = {
             "lanes": self.offer.lanes,
             "busy": [attempt.id for attempt in self.ward.running],
             "tags": sorted(self.offer.tags),
             "cores": self._cores,
             "gpus": self.offer.gpus,
-            "breaker": {"open": self._breaker.open, "until": utc(self._breaker.until) if self._breaker.open else None}
-            | {"reason": self._breaker.reason or None},
+            "breaker": {"open": breaker.open, "until": until, "reason": breaker.reason or None},
             "stops": self.halt.heartbeat(stops),
             "claims": self.claims,
         }
-        if self.claims != self._claims_said:
-            self._claims_said = self.claims
-            self.log(f"claims nothing: {self.claims}" if self.claims else "claims again")
-        busy = body["busy"]
-        news = (encode_json(body | {"busy": []}), busy)
-        rest = BUSY_S if news[0] == self._beaten[0] and busy != self._beaten[1] else HEARTBEAT_S
-        if (news == self._beaten or rest == BUSY_S) and now < self._beat_at + rest:
-            return
-        self._counter += 1
-        with contextlib.suppress(OSError):
-            beat(self.spool, self.host, body | {"counter": self._counter, "at": utc(time.time())})
-            self._beaten, self._beat_at = news, now
+        self._say_anew("claims", [self.claims] if self.claims else [], "claims nothing: {}")
+        self._pulse.beat(now, body)
 
     def _pause(self, now: float) -> float:
-        pause = min(self.settings.poll_s, max(0.0, self._beat_at + HEARTBEAT_S - now))
+        pause = min(self.settings.poll_s, self._pulse.due_in(now))
+        if self.queue.refused or self._sweeper.is_at_work():
+            return 0.0
         if self.ward.ending():
             pause = min(pause, _ENDING_S)
-        if any(len(lane.orders) > 1 for lane in self.crew.lanes) or now < self._beat_at + BUSY_S:
-            pause = min(pause, BUSY_S)
-        if self.queue.refused:
-            pause = 0.0
+        if any(len(lane.orders) > 1 for lane in self.crew.lanes):
+            pause = min(pause, RECALL_S)
         if self.ward.unknown or self.queue.half_written() or now < self._hold_until:
             pause = min(pause, 0.5)
         return pause
@@ -447,9 +343,9 @@ class Keeper:
 
     def _startable(self) -> bool:
         """Whether a waiting job will become this host's without anybody doing anything: only time is in its way."""
-        others = self._others(time.monotonic())
+        others = self._peers.offers(time.monotonic())
         return any(
-            blocked(job, self.offer, others, self._history.fate, float("inf")) is None
+            blocked(job, self.offer, others, self._books.history.fate, float("inf")) is None
             for job in self._eligible(time.monotonic())
         )
 

@@ -35,6 +35,7 @@ class Settings:
     rest_s: float = 300.0
     log_max_mb: float = 64.0
     min_free_mb: float = 256.0
+    keep_ended_days: float = 30.0
     hosts: Mapping[str, Host] = field(default_factory=dict)
 
     def host(self, name: str) -> Host:
@@ -69,6 +70,7 @@ _TOP: dict[str, _Rule] = {
     "rest_s": _FROM_0,
     "log_max_mb": _ABOVE,
     "min_free_mb": _FROM_0,
+    "keep_ended_days": _ABOVE,
     "host": (lambda v: isinstance(v, dict), "tables [host.NAME]"),
 }
 _HOST: dict[str, _Rule] = {"lanes": _WHOLE, "tags": (_is_tags, "a list of names"), "ssh": _TEXT, "start": _TEXT}

@@ -12,7 +12,7 @@ ENGINE_FLOORS = (
     ("files", "lane", "breaker", "stops", "history"),
     ("lease",),
     ("spool", "ledger"),
-    ("claim", "queue", "halt", "order", "reap", "child", "watch", "crew"),
+    ("claim", "queue", "halt", "order", "reap", "child", "watch", "crew", "sweep", "peers", "pulse", "books"),
     ("ward", "recall", "keeper", "loop"),
 )
 PLANNER_FLOORS = (

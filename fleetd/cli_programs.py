@@ -56,18 +56,17 @@ class Program:
 
 
 def find_program(name: str, environ: Mapping[str, str]) -> str:
-    """The program beside this Python, or on the PATH. Raises NotFound."""
+    """The program on the PATH, or beside this Python, where a virtual environment has its commands. Raises NotFound."""
     path = shutil.which(name, path=path_of(environ))
     if path is None:
-        message = f"{name}: not found beside {sys.executable} nor on the PATH; is fleetd-spool installed whole?"
-        raise NotFound(message)
+        raise NotFound(f"{name}: no such program on the PATH, nor beside {sys.executable}")
     return path
 
 
 def path_of(environ: Mapping[str, str]) -> str:
-    """The PATH with this Python's programs first: the jobs that are queued name them."""
-    here, path = str(Path(sys.executable).parent), environ.get("PATH", os.defpath)
-    return path if path.split(os.pathsep)[0] == here else here + os.pathsep + path
+    """The PATH with this Python's programs at its end: the jobs that are queued name them."""
+    here, path = str(Path(sys.executable).parent), environ.get("PATH") or os.defpath
+    return path if here in path.split(os.pathsep) else path + os.pathsep + here
 
 
 def start(name: str, arguments: list[str], environ: Mapping[str, str], *, aloud: bool) -> Program:

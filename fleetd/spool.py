@@ -129,11 +129,7 @@ class Spool:
 
     def read_waiting(self, id_: str) -> Job | None:
         """The waiting job, or None when it is gone, half-written or unusable."""
-        try:
-            found = look(self.queue / f"{id_}.json")
-            return decode_job(found.data, id_) if found else None
-        except (OSError, BadData):
-            return None
+        return _job_at(self.queue / f"{id_}.json", id_)
 
     def attempts(self) -> list[Running]:
         """What is claimed or runs, on all hosts."""
@@ -144,6 +140,17 @@ class Spool:
             for entry in scan(self.running / host)
             if entry.is_dir(follow_symlinks=False)
         ]
+
+    def claimed(self) -> dict[str, Job]:
+        """What is between queue/ and its attempt's directory, on all hosts, by id: taken, and about to start."""
+        files = (
+            (entry.name.partition("~")[0], entry.path)
+            for host in sorted(os.listdir(self.running))
+            if NAME.fullmatch(host)
+            for entry in scan(self.running / host)
+            if entry.name.count("~") == 2 and entry.name.endswith(".json")
+        )
+        return {id_: job for id_, path in files if (job := _job_at(path, id_))}
 
     def heartbeats(self) -> dict[str, Mapping[str, Any]]:
         """hosts/<host>.json by host; an unreadable one is left out."""
@@ -156,11 +163,17 @@ class Spool:
         return beats
 
 
+def _job_at(path: Path | str, id_: str) -> Job | None:
+    """The job in the file, or None when it is gone, half-written or unusable."""
+    try:
+        found = look(path)
+        return decode_job(found.data, id_) if found else None
+    except (OSError, BadData):
+        return None
+
+
 def _running(path: Path, host: str) -> Running:
-    job = None
-    with contextlib.suppress(OSError, BadData):
-        found = look(path / "job.json")
-        job = decode_job(found.data, path.name) if found else None
+    job = _job_at(path / "job.json", path.name)
     return Running(host=host, id=path.name, attempt=job.attempt if job else 0, path=path, job=job)
 
 

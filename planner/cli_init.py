@@ -4,9 +4,8 @@ import argparse
 import subprocess
 from pathlib import Path
 
-from fleetd import CannotCreate, NotFound, Talk, find_spool
+from fleetd import CannotCreate, Talk, find_program, find_spool
 from planner.plan import read_plan
-from planner.reading import program_path
 
 PLAN = """\
 # What the planner varies and how it reads. `fleet-plan next` shows what comes of it.
@@ -54,10 +53,9 @@ def init(args: argparse.Namespace, talk: Talk) -> int:
 
 def _weights(talk: Talk) -> str:
     """What `treadcore weights` prints: a space.toml."""
-    program = program_path("treadcore", talk.environ)
-    if program is None:
-        raise NotFound("treadcore is not on the PATH; it prints the variables")
-    told = subprocess.run([program, "weights"], capture_output=True, text=True, check=False)
+    told = subprocess.run(
+        [find_program("treadcore", talk.environ), "weights"], capture_output=True, text=True, check=False
+    )
     if told.returncode:
         raise CannotCreate(f"`treadcore weights` ended with exit {told.returncode}: {told.stderr.strip()}")
     return told.stdout

@@ -4,11 +4,23 @@ import argparse
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from fleetd import BadData, Ledger, No, Talk, Terminated, Usage, count, find_spool, host_name
-from planner.fill import payload_at
-from planner.reading import Sheet, census_command, known_reads, not_void, play, replaced_by, result_writer
+from fleetd import (
+    BadData,
+    Ledger,
+    No,
+    Talk,
+    Terminated,
+    Usage,
+    count,
+    decode_json,
+    encode_json,
+    find_spool,
+    host_name,
+    replace_file,
+)
+from planner.reading import Sheet, census_command, known_reads, not_void, play, replaced_by
 from planner.trial import decode_block, stray_seeds
 
 TAIL_BYTES = 1 << 20  # every row of a pass has the best's reads in it: the newest few are enough
@@ -19,13 +31,13 @@ def read(args: argparse.Namespace, talk: Talk) -> int:
     """Read both players on the job's seeds. Exit 0 with a result, 1 when nothing could be scored."""
     signal.signal(signal.SIGTERM, _stop)
     job, result = (_needed(talk.environ, name) for name in ("FLEET_JOB", "FLEET_RESULT"))
-    payload = payload_at(Path(job))
-    if payload is None:
-        raise BadData(f"{job}: no job with a payload can be read there")
-    block = decode_block(payload)
+    block = decode_block(_payload(Path(job)))
     if wrong := stray_seeds(block):
         raise BadData(wrong)
-    write = result_writer(Path(result))
+
+    def write(value: Mapping[str, Any]) -> None:
+        replace_file(result, encode_json(value) + b"\n")
+
     host, build = host_name(talk.environ), talk.environ.get("FLEET_BUILD")
     ledger = Ledger(find_spool(args.spool, talk.environ).ledger_d)
     mine = ledger.tail(host, TAIL_BYTES)
@@ -41,6 +53,16 @@ def read(args: argparse.Namespace, talk: Talk) -> int:
     with Path(_needed(talk.environ, "FLEET_OUT"), "plays.jsonl").open("ab") as record:
         play(sheet, block.play_timeout_s, census_command(block, talk.environ), write, record)
     return _said(sheet, talk)
+
+
+def _payload(job: Path) -> Mapping[str, Any]:
+    try:
+        payload = decode_json(job.read_bytes())["payload"]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise BadData(f"{job}: no job with a payload can be read there: {error}") from error
+    if not isinstance(payload, dict):
+        raise BadData(f"{job}: its payload is no object")
+    return payload
 
 
 def _said(sheet: Sheet, talk: Talk) -> int:

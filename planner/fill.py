@@ -5,14 +5,12 @@ queue again, and the ledger last, so that a job on its way is seen at least once
 lock, each names its trial, and a trial that has one never gets another: running fill twice changes nothing.
 """
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from fleetd import BadData, Job, Ledger, Row, Spool, decode_json, new_id, only_one, utc
+from fleetd import BadData, Job, Ledger, Row, Spool, new_id, only_one, utc
 from planner.due import Order, blocks_due
 from planner.plan import Plan
 from planner.seeds import Purpose
@@ -88,39 +86,20 @@ class Filler:
     def _under_way(self) -> dict[str, Block]:
         """This plan's jobs that wait or run, by id."""
         waiting = self._waiting()
-        moving = {**self._claimed(), **{a.id: a.job.payload for a in self.spool.attempts() if a.job and _ours(a.id)}}
+        found = self.spool.claimed() | {a.id: a.job for a in self.spool.attempts() if a.job}
+        moving = {id_: job for id_, job in found.items() if _ours(id_)}
         waiting |= self._waiting()
         for id_ in (waiting | moving.keys()) - self._blocks.keys():
-            if (payload := moving.get(id_) or self._payload(id_)) is not None:
-                self._blocks[id_] = block_of(payload, self.plan.name)
+            if (job := moving.get(id_) or self.spool.read_waiting(id_)) is not None:
+                self._blocks[id_] = block_of(job.payload, self.plan.name)
         return {id_: block for id_ in waiting | moving.keys() if (block := self._blocks.get(id_))}
 
     def _waiting(self) -> set[str]:
         return {id_ for id_ in self.spool.waiting() if _ours(id_)}
 
-    def _payload(self, id_: str) -> Mapping[str, Any] | None:
-        job = self.spool.read_waiting(id_)
-        return job.payload if job else None
-
-    def _claimed(self) -> dict[str, Mapping[str, Any]]:
-        """Payloads of jobs between queue/ and their directory in running/: files <id>~<attempt>~<token>.json."""
-        found = {path.name.partition("~")[0]: path for path in self.spool.running.glob("*/*~*~*.json")}
-        return {id_: payload for id_, path in found.items() if _ours(id_) and (payload := payload_at(path)) is not None}
-
 
 def _ours(id_: str) -> bool:
     return any(mark in id_ for mark in MARKS)
-
-
-def payload_at(path: Path) -> Mapping[str, Any] | None:
-    """The payload of the job file at `path`, or None when there is none to read."""
-    try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            value = decode_json(file.read())
-    except (OSError, ValueError):
-        return None
-    payload = value.get("payload") if isinstance(value, dict) else None
-    return payload if isinstance(payload, dict) else None
 
 
 def block_of(payload: Mapping[str, Any], name: str) -> Block | None:

@@ -4,16 +4,12 @@ With a deterministic plan, a score that stands in this host's ledger already is 
 trials share their seeds, the best is read once on each host.
 """
 
-import os
-import shutil
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, BinaryIO
 
-from fleetd import BadSettings, Row, encode_json
+from fleetd import BadSettings, Row, encode_json, find_program
 from planner.census import Answer, Play, collect
 from planner.trial import PLAN, Block, decode_reads, is_void, player_hash
 
@@ -66,20 +62,14 @@ def replaced_by(rows: Iterable[Row], block: Block) -> str | None:
 
 
 def census_command(block: Block, environ: Mapping[str, str]) -> list[str]:
-    """The argv with {build} filled in and its program found: on the PATH, or beside this Python. Raises BadSettings."""
+    """The argv with {build} filled in and its program found: by find_program. Raises BadSettings, NotFound."""
     build = environ.get("FLEET_BUILD", "")
     if not build and any("{build}" in word for word in block.census):
         raise BadSettings(
             "the census names {build}, but this job has none: it needs a commit, and [build] in fleet.toml"
         )
     program, *arguments = (word.replace("{build}", build) for word in block.census)
-    return [program_path(program, environ) or program, *arguments]
-
-
-def program_path(program: str, environ: Mapping[str, str]) -> str | None:
-    """Where the program is: on the PATH, or beside this Python, where a virtual environment has its commands."""
-    path = os.pathsep.join([environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
-    return shutil.which(program, path=path)
+    return [find_program(program, environ), *arguments]
 
 
 class Sheet:
@@ -175,14 +165,3 @@ def play(
             noise = collect(command, plays, silence_s, hear, sheet.void).noise
     finally:
         write(sheet.result(noise))
-
-
-def result_writer(path: Path) -> Callable[[Mapping[str, Any]], None]:
-    """A function that puts a result at `path` by rename."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-
-    def write(result: Mapping[str, Any]) -> None:
-        draft.write_bytes(encode_json(result) + b"\n")
-        draft.replace(path)
-
-    return write

@@ -55,6 +55,14 @@ def taken(spool, **keys):
     return claim(spool, "calber", job(**keys), 1)
 
 
+def test_a_job_that_is_claimed_and_not_yet_started_is_seen(spool):
+    spool.publish(job(payload={"k": 1}))
+    (spool.queue / "a.json").rename(spool.running / "calber" / "a~1~00ff.json")
+    (spool.running / "calber" / "b~1~00ff.json").write_text("{")
+    assert {id_: seen.payload for id_, seen in spool.claimed().items()} == {"a": {"k": 1}}
+    assert claim(spool, "calber", job(), 1) is None
+
+
 def test_publish_puts_a_whole_file_and_leaves_no_draft(spool):
     assert spool.publish(job()) == "a"
     assert spool.waiting() == ["a"]

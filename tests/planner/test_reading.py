@@ -1,11 +1,17 @@
 """`fleet-plan read`, run as the engine runs it: what is played, what is reused, what is kept."""
 
 import json
+import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from planner.trial import decode_reads
+
+HILL = Path(__file__).resolve().parent.parent / "rigs" / "hill.py"
 
 
 def first(farm, trouble=(), **trial):
@@ -128,3 +134,33 @@ def test_outside_a_job_read_says_what_it_is_for(farm):
     done = farm.plan("read", ok=False)
     assert done.returncode == 2
     assert "FLEET_JOB is not set" in done.stderr
+
+
+def test_a_census_is_looked_for_on_the_path_first(farm, tmp_path):
+    mine = tmp_path / "bin" / "treadcore"
+    mine.parent.mkdir()
+    mine.write_text(f'#!/bin/sh\nexec {sys.executable} {HILL} "$@"\n')
+    mine.chmod(0o755)
+    farm.environ = {"PATH": f"{mine.parent}:{os.environ['PATH']}"}
+    farm.spool.plan.write_text(
+        farm.spool.plan.read_text().replace(json.dumps([sys.executable, str(HILL)])[1:-1], '"treadcore"')
+    )
+    farm.plan("fill", "--count", "1")
+    assert len(decode_reads(farm.run_job(farm.spool.waiting()[0])).pairs()) == 20
+
+
+def test_a_census_that_is_nowhere_is_said_with_where_it_was_looked_for(farm):
+    farm.spool.plan.write_text(farm.spool.plan.read_text().replace(json.dumps(sys.executable), '"no-such-game"'))
+    farm.plan("fill", "--count", "1")
+    farm.run()
+    row = farm.rows("result")[-1].body
+    assert row["exit"] == 66
+    assert "no-such-game: no such program on the PATH, nor beside " in row["reason"]
+
+
+def test_a_job_file_without_a_payload_is_65(farm, tmp_path):
+    (tmp_path / "job.json").write_text('{"argv": ["true"]}')
+    environ = {"FLEET_JOB": str(tmp_path / "job.json"), "FLEET_RESULT": str(tmp_path / "result.json")}
+    command = farm.command("read")
+    done = subprocess.run(command, env=farm.plan_environ() | environ, capture_output=True, text=True, check=False)
+    assert (done.returncode, "no job with a payload" in done.stderr) == (65, True)

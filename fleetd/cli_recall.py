@@ -5,8 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from fleetd.cli_common import Talk, count
-from fleetd.cli_rows import rows_of
-from fleetd.cli_state import State, ended_ids, find_job, known_ids, read_state, short
+from fleetd.cli_state import State, ended_ids, find_job, known_ids, read_state, rows_of, short
 from fleetd.errors import FleetError, TryLater, Usage
 from fleetd.job import Outcome
 from fleetd.lease import host_name

@@ -11,11 +11,9 @@ from typing import Any, BinaryIO
 
 from fleetd.cli_common import Talk, clock
 from fleetd.cli_results import gist
-from fleetd.cli_rows import rows_of
-from fleetd.cli_state import State, find_job, known_ids, read_state, started_at
+from fleetd.cli_state import State, find_job, known_ids, read_state, reasons, rows_of, started_at
 from fleetd.cli_status import how_ended
 from fleetd.cli_talk import clean, command_line, span
-from fleetd.cli_waiting import reasons
 from fleetd.errors import NotFound
 from fleetd.files import read_json
 from fleetd.job import Job, seconds

@@ -1,17 +1,20 @@
-"""What the commands say about a spool, gathered by reading it once: who lives, what waits, runs and has ended."""
+"""What the commands say about a spool, gathered by reading it once: who lives, what waits and why, runs, has ended."""
 
+import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fleetd.cli_rows import Heads
+from fleetd.cli_common import count
+from fleetd.cli_talk import clean, span
 from fleetd.errors import NotFound, Usage
-from fleetd.job import Outcome, seconds, utc
+from fleetd.job import Job, Outcome, seconds, utc
+from fleetd.lane import Fate, blocked, offer_of
 from fleetd.lease import boot_id, born
-from fleetd.ledger import Ledger, Row
-from fleetd.spool import Running, Spool
+from fleetd.ledger import Ledger, Row, decode_head, decode_row
+from fleetd.spool import Running, Spool, job_id
 
 BEAT_LIMIT_S = 30.0  # three heartbeats
 BAD = frozenset(set(Outcome) - {Outcome.OK, Outcome.STOPPED, Outcome.CANCELLED, Outcome.SUPERSEDED})
@@ -20,7 +23,10 @@ RATE_WINDOW_S = 1800.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """A host as its heartbeat shows it; `age_s` by the two clocks' times of day."""
+    """A host as its heartbeat shows it; `age_s` by the two clocks' times of day.
+
+    Where the heartbeat cannot be read, `body` is empty and `age_s` infinite.
+    """
 
     host: str
     live: bool
@@ -63,10 +69,10 @@ class State:
 
 def read_state(spool: Spool, me: str, now: float) -> State:
     """Everything `fleet` and `fleet ls` show; raises what the spool raises."""
-    heads, since = Heads(Ledger(spool.ledger_d)), utc(now - RATE_WINDOW_S)
+    ledger, since = Ledger(spool.ledger_d), utc(now - RATE_WINDOW_S)
     last: dict[str, Row] = {}
     recent: list[str] = []
-    for row in heads:
+    for row in ledger.heads():
         keep_newest(last, row)
         if row.at > since:
             recent.append(row.at)
@@ -77,8 +83,14 @@ def read_state(spool: Spool, me: str, now: float) -> State:
         stops={name: _mtime(spool.root / name) for name in sorted(spool.stops())},
         last=last,
         rate=rate(recent, now),
-        skipped=heads.skipped,
+        skipped=ledger.skipped,
     )
+
+
+def rows_of(ledger: Ledger, jobs: Collection[str]) -> list[Row]:
+    """The whole result rows of these jobs, in order of attempts; of the others only the heads are decoded."""
+    lines = [line for row, line in ledger.lines(decode_head) if row.event == "result" and row.body["job"] in jobs]
+    return sorted(filter(None, map(decode_row, lines)), key=lambda row: (row.body["attempt"], row.at))
 
 
 def keep_newest(last: dict[str, Row], row: Row) -> None:
@@ -99,20 +111,36 @@ def rate(ends: Sequence[str], now: float) -> float:
 
 def read_beats(spool: Spool, me: str, now: float) -> list[Beat]:
     """The hosts that ever had a daemon here, in order."""
-    return [
-        _beat(host, body, me, now, drained=(spool.hosts / f"{host}.drain").exists())
-        for host, body in spool.heartbeats().items()
-    ]
+    beats, names = spool.heartbeats(), filter(None, map(job_id, os.listdir(spool.hosts)))
+    return [_beat(spool, host, beats.get(host, {}), me, now) for host in sorted({*beats, *names})]
 
 
-def _beat(host: str, body: Mapping[str, Any], me: str, now: float, *, drained: bool) -> Beat:
+def _beat(spool: Spool, host: str, body: Mapping[str, Any], me: str, now: float) -> Beat:
     try:
-        age_s = max(now - seconds(str(body.get("at"))), 0.0)
-    except ValueError:
+        age_s = max(now - seconds(body.get("at", "")), 0.0)
+    except (ValueError, OverflowError):
         age_s = float("inf")
-    here = host == me and body.get("boot") == boot_id()
-    live = age_s < BEAT_LIMIT_S and (not here or born(int(body.get("pid") or 0)) is not None)
-    return Beat(host=host, live=live and body.get("pid") is not None, age_s=age_s, drained=drained, body=body)
+    live = age_s < BEAT_LIMIT_S
+    if host == me:
+        live = live and body.get("boot") == boot_id() and born(body["pid"]) is not None
+        live = live or _is_held(spool.hosts / f"{host}.lock")  # a full disk takes no heartbeat
+    drained = (spool.hosts / f"{host}.drain").exists()
+    return Beat(host=host, live=live, age_s=age_s, drained=drained, body=body)
+
+
+def _is_held(lock: Path) -> bool:
+    """Whether a process of this machine holds the lock, without taking it: a daemon that starts now must find it free."""
+    try:
+        inode = os.stat(lock).st_ino
+        locks = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return False
+    return any(" FLOCK " in line and f":{inode} " in line for line in locks)
+
+
+def presence(beat: Beat) -> str:
+    """How fresh the heartbeat is."""
+    return f"{span(beat.age_s)} ago" if beat.age_s < float("inf") else "unreadable heartbeat"
 
 
 def _mtime(path: Path) -> float:
@@ -157,8 +185,60 @@ def known_ids(spool: Spool, ended: Iterable[str]) -> set[str]:
 
 def ended_ids(spool: Spool) -> set[str]:
     """Every id that has a result row."""
-    return {row.body["job"] for row in Heads(Ledger(spool.ledger_d))}
+    return {row.body["job"] for row in Ledger(spool.ledger_d).heads()}
 
 
 def _rejected(spool: Spool) -> list[str]:
     return [path.stem for path in spool.rejected.iterdir() if path.suffix == ".json"]
+
+
+def reasons(state: State, waiting: Iterable[tuple[str, Job | None]], now: float) -> dict[str, str]:
+    """By id, in words that end a sentence beginning with `waits:`. `now`: seconds since the epoch."""
+    if "STOP_NOW" in state.stops:
+        return {id_: "STOP_NOW stands" for id_, _ in waiting}
+    living = [beat for beat in state.beats if beat.live]
+    if not living:
+        return {id_: "no daemon runs" for id_, _ in waiting}
+    fate, ahead, why = _fates(state.last), 0, {}
+    for id_, job in waiting:
+        why[id_] = "cannot be read (yet)" if job is None else _reason(job, living, fate, now, ahead)
+        ahead += job is not None
+    return why
+
+
+def _fates(last: Mapping[str, Row]) -> Callable[[str], Fate]:
+    def fate(id_: str) -> Fate:
+        row = last.get(id_)
+        if row is None:
+            return Fate.OPEN
+        return Fate.OK if row.body.get("outcome") == Outcome.OK else Fate.FAILED
+
+    return fate
+
+
+def _reason(job: Job, living: Sequence[Beat], fate: Callable[[str], Fate], now: float, ahead: int) -> str:
+    offers = [offer_of(beat.host, beat.body) for beat in living]
+    barred = []
+    for beat, offer in zip(living, offers, strict=True):
+        others = [other for other in offers if other is not offer]
+        why = blocked(job, offer, others, fate, now) or _claims_nothing(beat)
+        if why is None:
+            return "for a free lane" if not ahead else f"for a free lane, {count(ahead, 'job')} before it"
+        barred.append(why)
+    return barred[0]
+
+
+def _claims_nothing(beat: Beat) -> str | None:
+    why = rests(beat)
+    return f"{beat.host} claims nothing: {why}" if why else None
+
+
+def rests(beat: Beat) -> str | None:
+    """Why a living host claims nothing, or None."""
+    breaker = beat.body.get("breaker", {})
+    if breaker.get("open"):
+        return f"breaker open: {clean(str(breaker.get('reason')))}"
+    if beat.drained:
+        return "drained"
+    claims = beat.body.get("claims")
+    return clean(str(claims)) if claims else None

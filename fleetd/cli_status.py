@@ -7,9 +7,8 @@ from typing import Any
 
 from fleetd.breaker import describe
 from fleetd.cli_common import Talk, clock, columns, count
-from fleetd.cli_state import Beat, State, read_state, short, started_at
+from fleetd.cli_state import Beat, State, presence, read_state, reasons, rests, short, started_at
 from fleetd.cli_talk import clean, command_line, cut_shown, span, terminal_width
-from fleetd.cli_waiting import reasons
 from fleetd.job import seconds
 from fleetd.lease import host_name
 from fleetd.ledger import Row
@@ -71,23 +70,11 @@ def _kind(beat: Beat) -> str:
     return "open" if rests(beat) else "live"
 
 
-def rests(beat: Beat) -> str | None:
-    """Why a living host claims nothing, or None."""
-    breaker = beat.body.get("breaker") or {}
-    if breaker.get("open"):
-        return f"breaker open: {clean(str(breaker.get('reason') or ''))}"
-    if beat.drained:
-        return "drained"
-    claims = beat.body.get("claims")
-    return clean(str(claims)) if claims else None
-
-
 def _host_cells(beat: Beat) -> tuple[str, ...]:
-    lanes, busy = beat.body.get("lanes") or 0, len(beat.body.get("busy") or ())
+    lanes, busy = beat.body.get("lanes", 0), len(beat.body.get("busy", ()))
     if not beat.live:
-        since = f"no daemon, last beat {span(beat.age_s)} ago" if beat.body.get("pid") else "no daemon"
-        return beat.host, f"-/{lanes} lanes", since
-    return beat.host, f"{busy}/{lanes} lanes", rests(beat) or f"beat {span(beat.age_s)} ago"
+        return beat.host, f"-/{lanes} lanes", f"no daemon, last beat {presence(beat)}"
+    return beat.host, f"{busy}/{lanes} lanes", rests(beat) or f"beat {presence(beat)}"
 
 
 def _running(run: Running, now: float) -> str:
@@ -115,7 +102,7 @@ def _hints(state: State) -> list[str]:
         hints.append(f"fleet show {short(failed[-1].body['job'])}    fleet retry --failed")
     if c["stopped"]:
         hints.append(f"{count(c['stopped'], 'job')} ended by a stop: fleet retry --stopped")
-    hints += [f"fleet hosts reset {b.host}" for b in state.beats if (b.body.get("breaker") or {}).get("open")]
+    hints += [f"fleet hosts reset {b.host}" for b in state.beats if b.body.get("breaker", {}).get("open")]
     hints += [f"fleet hosts undrain {b.host}" for b in state.beats if b.drained]
     return hints
 

@@ -1,16 +1,19 @@
-"""fleet stop and fleet resume: two files whose existence is the message."""
+"""fleet stop, resume and hosts: files whose existence is the message, and who has heeded them."""
 
 import argparse
 import sys
 import time
 from pathlib import Path
 
-from fleetd.cli_common import Talk, count
-from fleetd.cli_state import Beat, read_beats
-from fleetd.errors import CannotCreate, IOFailed, NoDaemon
+from fleetd.cli_common import Talk, columns, count
+from fleetd.cli_state import Beat, presence, read_beats, rests
+from fleetd.cli_status import cut_line, host_json
+from fleetd.cli_talk import clean
+from fleetd.errors import CannotCreate, IOFailed, NoDaemon, NotFound, Usage
 from fleetd.files import write_file
 from fleetd.job import utc
 from fleetd.lease import host_name
+from fleetd.settings import read_settings
 from fleetd.spool import Spool, find_spool
 
 FILES = {"adding": "STOP_ADDING", "now": "STOP_NOW"}
@@ -81,7 +84,7 @@ def _wait(spool: Spool, name: str, talk: Talk) -> None:
 
 
 def _has_seen(beat: Beat, name: str) -> bool:
-    return name in (beat.body.get("stops") or {})
+    return name in beat.body.get("stops", {})
 
 
 def resume(args: argparse.Namespace, talk: Talk) -> int:
@@ -91,7 +94,7 @@ def resume(args: argparse.Namespace, talk: Talk) -> int:
     for name in lifted:
         (spool.root / name).unlink(missing_ok=True)
     beats = read_beats(spool, host_name(talk.environ), time.time())
-    open_ = [beat.host for beat in beats if (beat.body.get("breaker") or {}).get("open")]
+    open_ = [beat.host for beat in beats if beat.body.get("breaker", {}).get("open")]
     if talk.json:
         talk.emit({"schema": "fleet.resume/1", "lifted": lifted, "breakers_open": open_})
         return 0
@@ -100,4 +103,53 @@ def resume(args: argparse.Namespace, talk: Talk) -> int:
         talk.say(f"the breaker of {host} is still open: fleet hosts reset {host}")
     if lifted and not any(beat.live for beat in beats):
         talk.say("no daemon runs on this spool; start one: fleetd")
+    return 0
+
+
+def hosts(args: argparse.Namespace, talk: Talk) -> int:
+    """The table, or with an action what it asks for."""
+    spool = find_spool(args.spool, talk.environ)
+    if args.action and not args.host:
+        message = f"fleet hosts {args.action} HOST: which host?"
+        raise Usage(message)
+    if args.action:
+        return _act(spool, args.action, args.host, talk)
+    beats = read_beats(spool, host_name(talk.environ), time.time())
+    if talk.json:
+        for beat in beats:
+            talk.emit(host_json(beat))
+        return 0
+    rows = [("HOST", "STATE", "LANES", "BEAT", "TAGS", "RUNS"), *(_cells(beat) for beat in beats)]
+    for line in columns(rows) if beats else ():
+        talk.data(cut_line(line, talk))
+    if not beats:
+        talk.say("no daemon has run on this spool yet; start one: fleetd")
+    return 0
+
+
+def _cells(beat: Beat) -> tuple[str, ...]:
+    busy, tags = ([clean(word) for word in beat.body.get(key, ())] for key in ("busy", "tags"))
+    state = (rests(beat) or "works") if beat.live else "no daemon"
+    lanes = f"{len(busy)}/{beat.body.get('lanes', 0)}"
+    return beat.host, state, lanes, presence(beat), ",".join(tags) or "-", " ".join(busy)
+
+
+def _act(spool: Spool, action: str, host: str, talk: Talk) -> int:
+    beats = read_beats(spool, host, time.time())
+    known = {*(beat.host for beat in beats), *read_settings(spool.settings).hosts}
+    if host not in known:
+        message = f"{host}: no such host on {spool.root}; known: {', '.join(sorted(known)) or 'none yet'}"
+        raise NotFound(message)
+    drain = spool.hosts / f"{host}.drain"
+    if action == "undrain":
+        drain.unlink(missing_ok=True)
+        talk.say(f"{host} claims jobs again")
+    elif action == "drain":
+        touch(drain, "")
+        talk.say(f"{host} claims nothing more, what runs there goes on. Undo: fleet hosts undrain {host}")
+    else:
+        touch(spool.hosts / f"{host}.reset", "")
+        talk.say(f"{host}'s daemon closes its breaker and counts anew")
+    if talk.json:
+        talk.emit({"schema": "fleet.hosts-action/1", "host": host, "action": action})
     return 0

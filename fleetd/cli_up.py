@@ -1,4 +1,4 @@
-"""fleet up: spool, daemon and planner on this machine, all at once, until Ctrl-C.
+"""fleet up: spool, daemon and planner on this machine, all at once, until Ctrl-C; and fleet init, its first step.
 
 It holds no state: killed, the daemon and the jobs go on, and the next `fleet up` finds them. The planner is a program
 like any other here: `fleet-plan`.
@@ -58,6 +58,21 @@ def up(args: argparse.Namespace, talk: Talk) -> int:
         finally:
             _drain(started, asked, progress, talk)
     _sum_up(progress, environ, talk)
+    return 0
+
+
+def init(args: argparse.Namespace, talk: Talk) -> int:
+    """Make the spool where --spool, FLEET_SPOOL or the default says; what is there stays."""
+    root = spool_path(args.spool, talk.environ)
+    new = not (root / "fleet.toml").exists()
+    spool = init_spool(root, home=host_name(talk.environ))
+    find_spool(str(root), talk.environ)
+    if talk.json:
+        talk.emit({"schema": "fleet.init/1", "spool": str(spool.root), "new": new})
+        return 0
+    talk.data(str(spool.root))
+    talk.say(f"{'made' if new else 'was there already'}; settings: {spool.settings}")
+    talk.say("next: fleetd runs what is queued; fleet submit -- COMMAND queues something; fleet up does it all")
     return 0
 
 

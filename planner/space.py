@@ -1,7 +1,6 @@
 """Variables: where each starts, how far it may go, its smallest change. The format of space.toml."""
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,12 +73,11 @@ def complaints(doc: Doc) -> Iterator[str]:
     if not isinstance(tables, list) or not tables or not all(isinstance(t, dict) for t in tables):
         yield doc.complaint(("variable",), "expected [[variable]] tables, at least one")
         return
-    twice = {name for name, count in Counter(str(t.get("name")) for t in tables).items() if count > 1}
     seen: set[str] = set()
     for at, table in enumerate(tables):
         yield from _of_table(doc, ("variable", at), table)
         name = table.get("name")
-        if isinstance(name, str) and name in twice and name in seen:
+        if isinstance(name, str) and name in seen:
             yield doc.complaint(("variable", at, "name"), f'"{name}" is the name of an earlier variable')
         seen.add(str(name))
 

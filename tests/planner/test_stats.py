@@ -1,4 +1,4 @@
-"""The statistics against the tables of the literature and PLANNER's figures."""
+"""The statistics against the tables of the literature."""
 
 import math
 import random
@@ -58,9 +58,17 @@ def test_how_many_seeds_would_show_it():
     assert seeds_needed(1e-9, 1.0) is None
 
 
-def test_fifty_five_seeds_see_a_third_of_a_deviation():
-    assert smallest_seen(55) == pytest.approx(0.38, abs=0.005)
-    assert smallest_seen(400) == pytest.approx(0.14, abs=0.005)
+@pytest.mark.parametrize(("n", "seen"), [(55, 0.39), (400, 0.14)])
+def test_the_power_said_beforehand_is_that_of_the_gate(n, seen):
+    assert smallest_seen(n) == pytest.approx(seen, abs=0.005)
+    draw, effect = random.Random(n), smallest_seen(n)
+    past = sum(past_gate(paired([draw.gauss(effect, 1) for _ in range(n)])) for _ in range(1000))
+    assert 750 < past < 850
+
+
+def test_as_many_seeds_as_are_needed_see_the_effect_and_one_less_does_not():
+    needed = seeds_needed(0.3, 1.0)
+    assert smallest_seen(needed) <= 0.3 < smallest_seen(needed - 1)
 
 
 def test_the_best_of_many_shrinks_to_what_it_is():

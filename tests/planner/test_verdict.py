@@ -53,11 +53,11 @@ def test_held_out_seeds_alone_decide():
     assert (bad.call, bad.purpose) == (Call.KEEP, Purpose.HELDOUT)
 
 
-def test_under_ten_seeds_there_is_no_verdict_but_advice():
-    said = verdict(stage([0.64 + d for d in (-0.9798, -0.3266, 0.3266, 0.9798)]))
-    assert said.call is Call.KEEP
-    assert "over 4 seeds: t interval " in said.sentence
-    assert "seeds would show it" in said.sentence
+def test_under_ten_seeds_the_best_stays_and_the_number_that_would_show_it_is_said():
+    said = verdict(stage(spread_out(0.64, 0.40, 4)))
+    assert (said.call, said.reason) == (Call.KEEP, "too few seeds")
+    words = "+0.64 ± 0.40 over 4 seeds: t interval −0.63 to +1.91, the best stays; about 15 seeds would show it"
+    assert said.sentence == f"flank 0.25 → 0.35: {words}"
 
 
 def test_even_a_clear_gain_over_nine_seeds_waits():

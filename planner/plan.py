@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from fleetd import BadSettings, Doc, IOFailed, NotFound, read_toml
+from planner.policy import POLICIES
 from planner.space import Space, complaints, read_space
 from planner.stats import LEAST_SEEDS
 
-POLICIES = ("rotate",)
 LATER = ("screen", "race", "spsa")
 
 
@@ -143,9 +143,10 @@ def _check(doc: Doc, keys: tuple[str, ...], table: Mapping[str, Any], rules: Map
 def _not_yet(doc: Doc, key: str, table: Mapping[str, Any]) -> Iterator[str]:
     """What the contract has and this version has not: said, never ignored."""
     share, name = table.get("share", 0), table.get("name", "rotate")
+    here = ", ".join(f'"{policy}"' for policy in POLICIES)
     if key == "net" and _number(share) and 0 < share <= 1:
         yield doc.complaint(("net", "share"), "rounds of nets come in a later version; until then share is 0")
     if key == "policy" and name in LATER:
-        yield doc.complaint(("policy", "name"), f'"{name}" comes in a later version; this one has "rotate"')
+        yield doc.complaint(("policy", "name"), f'"{name}" comes in a later version; this one has {here}')
     elif key == "policy" and _text(name) and name not in POLICIES:
-        yield doc.complaint(("policy", "name"), f'no policy is called "{name}"; this version has "rotate"')
+        yield doc.complaint(("policy", "name"), f'no policy is called "{name}"; this version has {here}')

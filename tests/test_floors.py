@@ -18,8 +18,8 @@ ENGINE_FLOORS = (
 PLANNER_FLOORS = (
     ("arena",),
     ("brain",),
-    ("census", "space", "seeds", "stats", "plan", "trial"),
-    ("standing", "policy", "verdict", "reading"),
+    ("census", "space", "seeds", "stats", "trial"),
+    ("standing", "policy", "plan", "verdict", "reading"),
     ("due", "fill"),
 )
 

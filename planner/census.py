@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from fleetd import NotFound, decode_json, encode_json
 
@@ -112,9 +112,10 @@ def _run(command: Sequence[str], due: Mapping[int, Play], silence_s: float, hear
 def _read(process: subprocess.Popen[bytes], limit: float) -> bytes | None:
     """What stdout has; empty at its end, None when nothing comes before `limit` on the monotonic clock."""
     left = limit - time.monotonic()
-    if process.stdout is None or left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+    stdout = _pipe(process.stdout)
+    if left <= 0 or not select.select([stdout], [], [], left)[0]:
         return None
-    return os.read(process.stdout.fileno(), CHUNK)
+    return os.read(stdout.fileno(), CHUNK)
 
 
 def _ask(play: Play) -> bytes:
@@ -129,7 +130,7 @@ def _process(command: Sequence[str], asked: Sequence[bytes]) -> Iterator[subproc
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
     except OSError as error:
         raise NotFound(f"the census cannot be started: {command[0]}: {error.strerror}") from error
-    feeder = threading.Thread(target=_feed, args=(process.stdin, asked), daemon=True)
+    feeder = threading.Thread(target=_feed, args=(_pipe(process.stdin), asked), daemon=True)
     try:
         feeder.start()
         yield process
@@ -138,15 +139,17 @@ def _process(command: Sequence[str], asked: Sequence[bytes]) -> Iterator[subproc
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         feeder.join(LEAVE_S)
-        if process.stdout:
-            process.stdout.close()
+        _pipe(process.stdout).close()
 
 
-def _feed(stdin: IO[bytes] | None, asked: Sequence[bytes]) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        if stdin:
-            with stdin:
-                stdin.writelines(asked)
+def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    """The census's end of a pipe: both are asked for at its start, which its type does not say."""
+    return cast("IO[bytes]", stream)
+
+
+def _feed(stdin: IO[bytes], asked: Sequence[bytes]) -> None:
+    with contextlib.suppress(OSError, ValueError), stdin:
+        stdin.writelines(asked)
 
 
 def _how(process: subprocess.Popen[bytes]) -> str | None:

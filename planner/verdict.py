@@ -65,11 +65,9 @@ def _replaced(course: Course) -> Verdict:
 def _stage(course: Course, stage: Stage, purpose: Purpose) -> Verdict:
     if stage.alive or not (stage.failures or stage.complete):
         return WAIT
-    read = read_of(stage)
-    kept = _unusable(stage, read) or _still(read)
-    call = Call.KEEP
-    if read is None or kept:
-        reason, words = kept or ("void", "void")
+    read, call = _usable(stage), Call.KEEP
+    if isinstance(read, tuple):
+        reason, words = read
     elif not past_gate(read):
         reason, words = _short_of(read)
     else:
@@ -77,25 +75,25 @@ def _stage(course: Course, stage: Stage, purpose: Purpose) -> Verdict:
         reason, words = _passed(course, read, call)
     head = "held-out " if purpose is Purpose.HELDOUT else ""
     return Verdict(
-        call=call, reason=reason, sentence=f"{course.trial.change}: {head}{words}", purpose=purpose, read=read
+        call=call,
+        reason=reason,
+        sentence=f"{course.trial.change}: {head}{words}",
+        purpose=purpose,
+        read=read_of(stage),
     )
 
 
-def _unusable(stage: Stage, read: Paired | None) -> tuple[str, str] | None:
-    """Why the reads cannot decide anything, or None."""
-    asked, n = len(stage.span), read.n if read else 0
+def _usable(stage: Stage) -> Paired | tuple[str, str]:
+    """The read, or why it cannot decide anything: the reason and the words."""
+    read, asked = read_of(stage), len(stage.span)
     if stage.failures:
         job, why = next(iter(stage.failures.items()))
         return "not read", f"could not be read ({job} {why}), the best stays"
-    if is_void(n, asked):
-        return "void", f"void: {asked - n} of {asked} pairs failed{_why(stage)}, the best stays"
+    if read is None or is_void(read.n, asked):
+        return "void", f"void: {asked - (read.n if read else 0)} of {asked} pairs failed{_why(stage)}, the best stays"
     if len(builds := {str(reads.build) for reads in stage.reads.values()}) > 1:
         return "builds differ", f"read on {len(builds)} builds, which are not pooled, the best stays"
-    return None
-
-
-def _still(read: Paired | None) -> tuple[str, str] | None:
-    return ("no seed changed", f"no seed of {read.n} changed, the best stays") if read and read.still else None
+    return ("no seed changed", f"no seed of {read.n} changed, the best stays") if read.still else read
 
 
 def _passed(course: Course, read: Paired, call: Call) -> tuple[str, str]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         whole_number,
     )
     from fleetd.cli_programs import find_program
-    from fleetd.cores import Cores, allowed_cores
+    from fleetd.cores import allowed_cores
     from fleetd.errors import (
         BadData,
         BadSettings,
@@ -32,12 +32,11 @@ if TYPE_CHECKING:
         Usage,
     )
     from fleetd.files import replace_file
-    from fleetd.job import NAME, Job, Outcome, decode_json, encode_json, new_id, seconds, utc
+    from fleetd.job import Job, Outcome, decode_json, encode_json, new_id, seconds, utc
     from fleetd.lease import host_name, only_one
     from fleetd.ledger import Ledger, Row, accepted
-    from fleetd.settings import Settings, read_settings
-    from fleetd.spool import Running, Spool, find_spool, init_spool
-    from fleetd.toml import Doc, Keys, locate, read_toml
+    from fleetd.spool import Spool, find_spool, init_spool
+    from fleetd.toml import Doc, Keys, read_toml
 
 _ROOMS = {
     "cli_common": (
@@ -52,7 +51,7 @@ _ROOMS = {
         "whole_number",
     ),
     "cli_programs": ("find_program",),
-    "cores": ("Cores", "allowed_cores"),
+    "cores": ("allowed_cores",),
     "errors": (
         "BadData",
         "BadSettings",
@@ -68,12 +67,11 @@ _ROOMS = {
         "Usage",
     ),
     "files": ("replace_file",),
-    "job": ("NAME", "Job", "Outcome", "decode_json", "encode_json", "new_id", "seconds", "utc"),
+    "job": ("Job", "Outcome", "decode_json", "encode_json", "new_id", "seconds", "utc"),
     "lease": ("host_name", "only_one"),
     "ledger": ("Ledger", "Row", "accepted"),
-    "settings": ("Settings", "read_settings"),
-    "spool": ("Running", "Spool", "find_spool", "init_spool"),
-    "toml": ("Doc", "Keys", "locate", "read_toml"),
+    "spool": ("Spool", "find_spool", "init_spool"),
+    "toml": ("Doc", "Keys", "read_toml"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 

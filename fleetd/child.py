@@ -35,6 +35,7 @@ class Parent:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.told_to_end = False
+        self.last_ok = True
         self.pid, self.born = os.getpid(), born(os.getpid())
         self.environ = dict(os.environb)
         self.null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
@@ -92,7 +93,16 @@ class Parent:
 
 def run(parent: Parent, order: Mapping[str, Any]) -> dict[str, Any]:
     """One attempt from lease to exit.json; the answer says whether it was started, and how it ended."""
-    return _run(parent, order, order["path"]) | {"path": order["path"], "mark": order["mark"]}
+    if order["ahead"] and not parent.last_ok:
+        said: dict[str, Any] = {
+            "started": False,
+            "held": True,
+            "reason": "the job before it did not end ok: the breaker decides",
+        }
+    else:
+        said = _run(parent, order, order["path"])
+        parent.last_ok = said["started"] and said["exit"]["outcome"] == Outcome.OK
+    return said | {"path": order["path"], "mark": order["mark"]}
 
 
 def _run(parent: Parent, order: Mapping[str, Any], path: str) -> dict[str, Any]:

@@ -115,9 +115,9 @@ class Keeper:
         self._look_again = True  # whatever goes wrong from here on is found by listing
         ends = [self.ward.heard(answer) for answer in answers if answer.said["started"]]
         for answer in answers:
-            if not answer.said["started"]:
+            look |= not answer.said["started"]
+            if not answer.said["started"] and not answer.said.get("held"):
                 self._hold(f"not started: {answer.said['reason']}", now)
-                look = True
         if look:
             first = self._look_at == float("-inf")
             self._look_at = now + self.settings.poll_s
@@ -236,9 +236,7 @@ class Keeper:
 
     def _start_ahead(self, eligible: Iterator[Job], why_not: Callable[[Job], str | None], now: float) -> None:
         """Put the next jobs at the doors of lanes whose jobs end in no time; a job of several lanes is waited for."""
-        spare = self.settings.failures - len(self._books.breaker.streak.failed) - len(self.crew.ordered())
-        while spare > 0 and (lane := self.crew.quick()) is not None and now >= self._hold_until:
-            spare -= 1  # so that a run of failures never goes past the breaker
+        while (lane := self.crew.quick()) is not None and now >= self._hold_until:
             job = next((job for job in eligible if why_not(job) is None), None)
             if job is None or job.cores > 1:
                 return

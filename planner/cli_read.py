@@ -21,7 +21,7 @@ from fleetd import (
     replace_file,
 )
 from planner.reading import Sheet, census_command, known_reads, not_void, play, replaced_by
-from planner.trial import decode_block, stray_seeds
+from planner.trial import READS, decode_block, stray_seeds
 
 TAIL_BYTES = 1 << 20  # every row of a pass has the best's reads in it: the newest few are enough
 OTHERS_BYTES = 256 << 10
@@ -46,7 +46,7 @@ def read(args: argparse.Namespace, talk: Talk) -> int:
     mine = not_void(mine, everywhere)
     if adopted := replaced_by(not_void(everywhere, everywhere), block):
         talk.say(f"{block.trial.change}: its best was replaced by {adopted}; nothing to read")
-        write({"reads": [], "plays": 0, "replaced": adopted})
+        write({"schema": READS, "reads": [], "plays": 0, "replaced": adopted})
         return 0
     sheet = Sheet(block, known_reads(mine, block, build, talk.environ.get("FLEET_JOB_ID", "")), build)
     talk.say(f"{block.trial.change}: {count(len(block.seeds), 'seed')} ({block.purpose}), {sheet.reused} reads known")

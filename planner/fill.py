@@ -16,7 +16,7 @@ from planner.plan import Plan
 from planner.seeds import Purpose
 from planner.standing import Course, Facts, Standing, standing
 from planner.stats import Paired
-from planner.trial import PLAN, Block, decode_block, encode_block, player_hash
+from planner.trial import TRIAL, Block, decode_block, encode_block, player_hash
 from planner.verdict import Call, Verdict, judge, read_of
 
 PRIORITY: Mapping[Purpose, int] = {Purpose.HELDOUT: 40, Purpose.SEARCH: 50}
@@ -104,7 +104,7 @@ def _ours(id_: str) -> bool:
 
 def block_of(payload: Mapping[str, Any], name: str) -> Block | None:
     """The block that a payload carries, or None when it is no trial of the plan called `name`."""
-    if payload.get("plan") != PLAN or payload.get("name") != name:
+    if payload.get("schema") != TRIAL or payload.get("name") != name:
         return None
     try:
         return decode_block(payload)

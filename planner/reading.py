@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from fleetd import BadSettings, Row, encode_json, find_program
 from planner.census import Answer, Play, collect
-from planner.trial import PLAN, Block, decode_reads, is_void, player_hash
+from planner.trial import READS, TRIAL, Block, decode_reads, is_void, player_hash
 
 WRITE_EVERY_S = 0.5
 PLAYERS = ("candidate", "best")
@@ -27,7 +27,7 @@ def known_reads(rows: Iterable[Row], block: Block, build: str | None, job: str) 
     known: dict[tuple[str, int], float] = {}
     for row in rows:
         result, payload = row.body.get("result"), row.body.get("payload")
-        if not isinstance(result, dict) or not isinstance(payload, dict) or payload.get("plan") != PLAN:
+        if not isinstance(result, dict) or not isinstance(payload, dict) or payload.get("schema") != TRIAL:
             continue
         same = (payload.get("name"), payload.get("seconds"), payload.get("census"), result.get("build"))
         if same != (block.name, block.trial.seconds, list(block.census), build):
@@ -127,6 +127,7 @@ class Sheet:
         """What came so far, as `fleet.reads/1`."""
         reads = [[seed, *(self._scores.get((player, seed)) for player in PLAYERS)] for seed in self._seeds]
         return {
+            "schema": READS,
             "reads": [read for read in reads if read[1] is not None or read[2] is not None],
             "plays": self.played,
             "reused": self.reused,

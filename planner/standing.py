@@ -12,7 +12,7 @@ from typing import Any
 from fleetd import BadData, Outcome, Row
 from planner.seeds import Draw, Purpose, Span, overlap
 from planner.space import Space
-from planner.trial import PLAN, Block, Reads, Trial, decode_block, decode_reads, player_hash
+from planner.trial import TRIAL, Block, Reads, Trial, decode_block, decode_reads, player_hash
 
 VERDICTS = ("adopt", "keep")
 REPLACED = "replaced"  # the reason of a keep whose best was replaced meanwhile: its turn in the rotation comes again
@@ -162,7 +162,7 @@ class Facts:
 
     def _block(self, row: Row) -> Block | None:
         payload = row.body.get("payload")
-        if not isinstance(payload, dict) or payload.get("plan") != PLAN or payload.get("name") != self.name:
+        if not isinstance(payload, dict) or payload.get("schema") != TRIAL or payload.get("name") != self.name:
             return None
         try:
             return decode_block(payload)

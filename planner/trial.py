@@ -1,6 +1,6 @@
 """What a trial job carries and what comes back: `fleet.trial/1` (a job's payload) and `fleet.reads/1` (its result).
 
-payload   plan         "fleet.trial/1"                    name      the plan's name
+payload   schema       "fleet.trial/1"                    name      the plan's name
           census       argv                               seconds   of a play
           purpose      "search" or "heldout"              seeds     [low, high) that this job reads
           trial        its id                             span      [low, high) of all the trial's blocks
@@ -8,7 +8,8 @@ payload   plan         "fleet.trial/1"                    name      the plan's n
           variable     what changes, `from` and `to`      candidate {what differs from the best}
           best         {"defaults": hash, "weights": {all of them}}
           play_timeout_s, deterministic                   as in plan.toml
-result    reads        [[seed, candidate's score or null, best's score or null], …]
+result    schema       "fleet.reads/1"
+          reads        [[seed, candidate's score or null, best's score or null], …]
           plays        really played                      reused    scores taken from the ledger
           failed       pairs without two scores           errors    {reason: plays}
           void         over 5 % of the pairs failed       noise     lines of the census that were ignored
@@ -26,7 +27,8 @@ from typing import Any
 from fleetd import BadData, encode_json
 from planner.seeds import Draw, Purpose, Span, stray
 
-PLAN = "fleet.trial/1"
+TRIAL = "fleet.trial/1"
+READS = "fleet.reads/1"
 VOID_SHARE = 0.05
 
 
@@ -93,7 +95,7 @@ def encode_block(block: Block) -> dict[str, Any]:
     """The job's payload."""
     trial = block.trial
     return {
-        "plan": PLAN,
+        "schema": TRIAL,
         "name": block.name,
         "census": list(block.census),
         "seconds": trial.seconds,
@@ -115,12 +117,12 @@ def encode_block(block: Block) -> dict[str, Any]:
 
 def decode_block(payload: Mapping[str, Any]) -> Block:
     """The block that a payload describes; raises BadData saying what is wrong with it. Seeds are `stray_seeds`'s business."""
-    if payload.get("plan") != PLAN:
-        raise BadData(f"the payload is no {PLAN}: only `fleet-plan fill` makes such jobs")
+    if payload.get("schema") != TRIAL:
+        raise BadData(f"the payload is no {TRIAL}: only `fleet-plan fill` makes such jobs")
     try:
         return _block(payload)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BadData(f"the {PLAN} payload cannot be read: {type(error).__name__}: {error}") from error
+        raise BadData(f"the {TRIAL} payload cannot be read: {type(error).__name__}: {error}") from error
 
 
 def stray_seeds(block: Block) -> str | None:

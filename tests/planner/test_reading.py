@@ -116,7 +116,7 @@ def test_a_trial_whose_best_was_replaced_ends_without_a_play(farm):
     id_ = first(farm)
     block = farm.jobs()[0].payload
     farm.row({"event": "adopt", "by": "a test", "plan": "hill", "trial": "t1", "defaults": block["best"]["defaults"]})
-    assert farm.run_job(id_) == {"reads": [], "plays": 0, "replaced": "t1"}
+    assert farm.run_job(id_) == {"schema": "fleet.reads/1", "reads": [], "plays": 0, "replaced": "t1"}
 
 
 @pytest.mark.parametrize("seeds", [[1, 21], [1_000_000_000, 1_000_000_020]])

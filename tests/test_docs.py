@@ -76,6 +76,15 @@ def test_every_outcome_is_documented():
     assert [o for o in job.Outcome if not is_in(f"`{o}`", page("ledger"))] == []
 
 
+def test_every_schema_is_documented():
+    schema = re.compile(r'"((?:fleet|treadcore)\.[\w-]+/\d+)"')
+    written = {name for package in ("fleetd", "planner") for path in (ROOT / package).rglob("*.py")
+               for name in schema.findall(path.read_text())}  # fmt: skip
+    told = {name for path in REFERENCE.glob("*.md") for name in schema.findall(path.read_text())}
+    assert {"fleet.job/1", "fleet.row/1", "treadcore.weights/1"} <= written
+    assert written - told == set()
+
+
 def test_every_exit_code_is_documented():
     leaves = errors.FleetError.__subclasses__()
     lines = page("exit-codes").splitlines()

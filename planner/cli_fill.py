@@ -10,13 +10,15 @@ from typing import NoReturn
 
 from fleetd import NotFound, Spool, Talk, Terminated, TryLater, Usage, allowed_cores, count, find_spool, host_name
 from planner.due import Order, asked_again, plays_expected
-from planner.fill import Filler
+from planner.edits import Edits
+from planner.fill import LOCK_S, Filler
 from planner.plan import read_plan
 from planner.standing import Course, Standing
 from planner.trial import Block
 
 LOOK_S = 0.5
 LOOK_ANYWAY_S = 30.0
+WAIT_S = 2.0  # for another fleet-plan, before a watch says so and tries again
 
 
 def open_filler(args: argparse.Namespace, talk: Talk) -> Filler:
@@ -35,15 +37,19 @@ def fill(args: argparse.Namespace, talk: Talk) -> int:
         return _dry_run(filler, order, talk)
     signal.signal(signal.SIGTERM, _terminate)
     if args.watch:
-        return _watch(filler, order, talk)
+        try:
+            return _watch(filler, order, talk)
+        except Terminated as ended:
+            talk.say(str(ended))
+            return 0
     seen, added, stop = _pass(filler, order, talk)
     _said_summary(filler, seen, added, stop, talk)
     return 0
 
 
-def _pass(filler: Filler, order: Order, talk: Talk) -> tuple[Standing, int, str | None]:
+def _pass(filler: Filler, order: Order, talk: Talk, wait_s: float = LOCK_S) -> tuple[Standing, int, str | None]:
     """Settle and add, under the lock: the standing before adding, jobs added, the stop file that stands."""
-    with filler.alone():
+    with filler.alone(wait_s):
         seen, rows = filler.settle()
         for row in rows:
             talk.say(f"{row.event}: {row.body['sentence']}")
@@ -111,13 +117,23 @@ def _dry_run(filler: Filler, order: Order, talk: Talk) -> int:
 
 
 def _watch(filler: Filler, order: Order, talk: Talk) -> int:
-    left, said_stop, mark, looked = order.count, False, None, 0.0
+    left, said_stop, said_busy, mark, looked = order.count, False, False, None, 0.0
+    edits = Edits(filler.plan)
     while True:
+        if edits.look(talk.say):
+            filler, mark = filler.after(edits.plan), None
+            talk.say(f"{edits.plan.files[0]} or its space was edited: what comes next follows it")
         if (now := _mark(filler.spool)) == mark and time.monotonic() - looked < LOOK_ANYWAY_S:
             time.sleep(LOOK_S)
             continue
-        mark, looked = now, time.monotonic()
-        seen, added, stop = _pass(filler, replace(order, count=left), talk)
+        try:
+            seen, added, stop = _pass(filler, replace(order, count=left), talk, WAIT_S)
+        except TryLater as error:
+            if not said_busy:
+                talk.say(f"{error}; waiting for it")
+            said_busy = True
+            continue
+        said_busy, mark, looked = False, now, time.monotonic()
         left = left if left is None else left - added
         if stop and not said_stop:
             talk.say(f"{filler.spool.root / stop} stands: nothing is added until it is gone (fleet resume)")

@@ -40,11 +40,15 @@ class Filler:
         self._blocks: dict[str, Block | None] = {}
         self.alive: set[str] = set()
 
+    def after(self, plan: Plan) -> "Filler":
+        """The same for another plan."""
+        return Filler(self.spool, plan, self.host, self._now)
+
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Hold the one lock of all who write verdicts or fill the queue; raises TryLater after half a minute."""
+    def alone(self, wait_s: float = LOCK_S) -> Iterator[None]:
+        """Hold the one lock of all who write verdicts or fill the queue; raises TryLater after `wait_s`."""
         path = self.spool.hosts / ".fill.lock"
-        with only_one(path, "another fleet-plan is at work; try again in a moment", timeout_s=LOCK_S):
+        with only_one(path, "another fleet-plan is at work; try again in a moment", timeout_s=wait_s):
             yield
 
     def look(self) -> Standing:

@@ -29,6 +29,7 @@ class Plan:
     play_timeout_s: float = 60.0
     needs: tuple[str, ...] = ()
     policy: str = "rotate"
+    files: tuple[Path, ...] = ()  # where it was read from: plan.toml first
 
 
 _Rule = tuple[Callable[[Any], bool], str]
@@ -106,7 +107,9 @@ def read_plan(path: Path) -> Plan:
     trial["needs"] = tuple(trial.get("needs", ()))
     policy = table.get("policy", {}).get("name", "rotate")
     space = read_space(space_path)
-    return Plan(name=table["name"], census=tuple(table["census"]), space=space, policy=policy, **trial)
+    return Plan(
+        name=table["name"], census=tuple(table["census"]), space=space, policy=policy, files=(path, space_path), **trial
+    )
 
 
 def _space_errors(doc: Doc, path: Path) -> list[str]:

@@ -57,9 +57,9 @@ def test_two_fills_at_once_queue_no_trial_twice(farm):
     assert len(trials) == len(set(trials)) == 5
 
 
-def test_a_second_planner_waits_and_then_says_that_another_is_at_work(farm, monkeypatch):
-    monkeypatch.setattr("planner.fill.LOCK_S", 0.2)
-    with farm.filler().alone(), pytest.raises(TryLater, match="another fleet-plan is at work"), farm.filler().alone():
+def test_a_second_planner_waits_and_then_says_that_another_is_at_work(farm):
+    late = pytest.raises(TryLater, match="another fleet-plan is at work")
+    with farm.filler().alone(), late, farm.filler().alone(0.2):
         pass
     with farm.filler().alone():
         pass

@@ -7,7 +7,7 @@ from typing import Any
 from fleetd.breaker import Breaker, Limits, Streak, fold_breaker, fold_streak, matters
 from fleetd.errors import FleetError
 from fleetd.history import History
-from fleetd.ledger import Ledger, Merger, Row
+from fleetd.ledger import Ledger, Merger, Row, decode_head
 from fleetd.spool import Spool
 from fleetd.sweep import Named
 
@@ -31,7 +31,7 @@ class Books:
 
     def _read(self) -> None:
         recent: dict[str, deque[Row]] = {}
-        for row in self.ledger.rows():
+        for row, _ in self.ledger.lines(decode_head):
             self._fold(row)
             if row.host == self._host and row.event in ("stop", "resume"):
                 self.stops.append(row)

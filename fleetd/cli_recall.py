@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from fleetd.cli_common import Talk, count
-from fleetd.cli_state import State, ended_ids, find_job, known_ids, read_state, rows_of, short
+from fleetd.cli_state import State, find_job, known_ids, read_state, rows_of, short
 from fleetd.errors import FleetError, TryLater, Usage
 from fleetd.job import Outcome
 from fleetd.lease import host_name
@@ -20,7 +20,7 @@ FAILED = (Outcome.FAILED, Outcome.TIMEOUT, Outcome.LOST, Outcome.BUILD_FAILED)
 def cancel(args: argparse.Namespace, talk: Talk) -> int:
     """Each job leaves the queue, or its host is asked to end it."""
     spool, me = find_spool(args.spool, talk.environ), host_name(talk.environ)
-    known = known_ids(spool, ended_ids(spool))
+    known = known_ids(spool)
 
     def act(name: str) -> None:
         id_ = find_job(name, known)
@@ -40,7 +40,7 @@ def retry(args: argparse.Namespace, talk: Talk) -> int:
         raise Usage(message)
     spool = find_spool(args.spool, talk.environ)
     if args.jobs:
-        known = known_ids(spool, ended_ids(spool))
+        known = known_ids(spool)
         jobs = [find_job(name, known) for name in args.jobs]
     else:
         state = read_state(spool, host_name(talk.environ), time.time())

@@ -1,6 +1,7 @@
 """fleet show and fleet log: one job, and what it has printed."""
 
 import argparse
+import contextlib
 import os
 import sys
 import time
@@ -11,7 +12,7 @@ from typing import Any, BinaryIO
 
 from fleetd.cli_common import Talk, clock
 from fleetd.cli_results import gist
-from fleetd.cli_state import State, find_job, known_ids, read_state, reasons, rows_of, started_at
+from fleetd.cli_state import State, find_job, read_state, reasons, rows_of, started_at
 from fleetd.cli_status import how_ended
 from fleetd.cli_talk import clean, command_line, span
 from fleetd.errors import NotFound
@@ -49,8 +50,8 @@ class Subject:
 def _subject(spool: Spool, name: str, talk: Talk) -> Subject:
     now = time.time()
     state = read_state(spool, host_name(talk.environ), now)
-    id_ = find_job(name, known_ids(spool, state.last))
-    waiting = spool.read_waiting(id_)
+    id_ = find_job(name, state.ids(spool))
+    waiting = spool.read_waiting(id_) or state.claimed.get(id_)
     return Subject(
         id=id_,
         rows=rows_of(Ledger(spool.ledger_d), {id_}),
@@ -184,26 +185,28 @@ def _open_log(path: Path) -> BinaryIO:
 def log(args: argparse.Namespace, talk: Talk) -> int:
     """The newest attempt's output; what is not UTF-8 is shown with replacement. With -f until the attempt ends."""
     spool = find_spool(args.spool, talk.environ)
-    job = _subject(spool, args.job, talk)
-    while args.follow and job.waiting and not job.running:
-        while (spool.queue / f"{job.id}.json").exists():
-            time.sleep(POLL_S)
-        job = _subject(spool, job.id, talk)
-    path = _log_path(spool, job)
-    if path is None:
-        message = f"{job.id}: has printed nothing ({_headline(job, talk)})"
-        raise NotFound(message)
-    try:
-        file = _open_log(path)
-    except OSError as error:
-        moved = _log_path(spool, _subject(spool, job.id, talk))
-        if moved is None or moved == path:
-            message = f"{path}: {error.strerror}"
-            raise NotFound(message) from error
-        path, file = moved, _open_log(moved)
+    job, path, file = _opened(spool, args.job, talk, follow=args.follow)
     with file:
         _print(file, path, job.running if args.follow else None, talk)
     return 0
+
+
+def _opened(spool: Spool, name: str, talk: Talk, *, follow: bool) -> tuple[Subject, Path, BinaryIO]:
+    """The newest attempt's log; with `follow`, as soon as it is there. Raises NotFound."""
+    before = None
+    while True:
+        job = _subject(spool, name, talk)
+        while follow and (spool.queue / f"{job.id}.json").exists():
+            time.sleep(POLL_S)
+        path = _log_path(spool, job)
+        if path is not None and not (follow and job.waiting):
+            with contextlib.suppress(FileNotFoundError):
+                return job, path, _open_log(path)
+        if not (follow and (job.waiting or job.running)):
+            if path == before:
+                message = f"{job.id}: has printed nothing ({_headline(job, talk)})"
+                raise NotFound(message)
+            before = path  # it may just have gone to ended/
 
 
 def _print(file: BinaryIO, path: Path, until: Running | None, talk: Talk) -> None:

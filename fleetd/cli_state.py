@@ -37,9 +37,13 @@ class Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A spool at one moment. `last` is each ended job's newest result row."""
+    """A spool at one moment: a job that moves on meanwhile is in two places rather than in none.
+
+    `claimed` is what is on its way from waiting to running, `last` each ended job's newest result row.
+    """
 
     waiting: list[str]
+    claimed: Mapping[str, Job]
     running: list[Running]
     beats: list[Beat]
     stops: Mapping[str, float]
@@ -52,6 +56,10 @@ class State:
         wanted, open_ = frozenset(outcomes), {*self.waiting, *(r.id for r in self.running)}
         rows = [r for j, r in self.last.items() if j not in open_ and r.body.get("outcome") in wanted]
         return sorted(rows, key=lambda row: row.at)
+
+    def ids(self, spool: Spool) -> set[str]:
+        """Every id that waits, runs, has ended or was rejected."""
+        return {*self.waiting, *self.claimed, *(run.id for run in self.running), *self.last, *_rejected(spool)}
 
     def counts(self) -> dict[str, int]:
         """queued, running, done, failed, stopped, cancelled: jobs, not attempts."""
@@ -69,6 +77,7 @@ class State:
 
 def read_state(spool: Spool, me: str, now: float) -> State:
     """Everything `fleet` and `fleet ls` show; raises what the spool raises."""
+    waiting, claimed, running = spool.waiting(), spool.claimed(), spool.attempts()
     ledger, since = Ledger(spool.ledger_d), utc(now - RATE_WINDOW_S)
     last: dict[str, Row] = {}
     recent: list[str] = []
@@ -77,8 +86,9 @@ def read_state(spool: Spool, me: str, now: float) -> State:
         if row.at > since:
             recent.append(row.at)
     return State(
-        waiting=spool.waiting(),
-        running=spool.attempts(),
+        waiting=waiting,
+        claimed=claimed,
+        running=running,
         beats=read_beats(spool, me, now),
         stops={name: _mtime(spool.root / name) for name in sorted(spool.stops())},
         last=last,
@@ -178,14 +188,10 @@ def short(id_: str) -> str:
     return name if made and name else id_
 
 
-def known_ids(spool: Spool, ended: Iterable[str]) -> set[str]:
-    """Every id that waits, runs, was rejected or is among the `ended`."""
-    return {*spool.waiting(), *(run.id for run in spool.attempts()), *ended, *_rejected(spool)}
-
-
-def ended_ids(spool: Spool) -> set[str]:
-    """Every id that has a result row."""
-    return {row.body["job"] for row in Ledger(spool.ledger_d).heads()}
+def known_ids(spool: Spool) -> set[str]:
+    """Every id that waits, runs, has ended or was rejected."""
+    open_ = {*spool.waiting(), *spool.claimed(), *(run.id for run in spool.attempts())}
+    return open_ | {row.body["job"] for row in Ledger(spool.ledger_d).heads()} | {*_rejected(spool)}
 
 
 def _rejected(spool: Spool) -> list[str]:

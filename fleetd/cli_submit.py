@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetd.cli_common import Talk, count
-from fleetd.cli_state import ended_ids, find_job, known_ids, read_beats
+from fleetd.cli_state import find_job, known_ids, read_beats
 from fleetd.errors import BadData, NotFound, Usage
 from fleetd.job import Job, decode_json, job_of, new_id, utc
 from fleetd.lease import host_name
@@ -76,7 +76,7 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
 
 def _ids(spool: Spool, names: list[str]) -> list[str]:
     """The ids meant; a name that nobody knows yet is taken as the id of a job to come."""
-    known, ids = known_ids(spool, ended_ids(spool)), []
+    known, ids = known_ids(spool), []
     for name in names:
         try:
             ids.append(find_job(name, known))

@@ -22,7 +22,7 @@ class History:
         attempt, fate = int(row["attempt"]), _fate(row)
         if self.fate(row["job"]) is Fate.OK:
             fate = Fate.OK
-        elif fate is not Fate.OK and attempt < self.attempt(row["job"]):
+        elif fate is not Fate.OK and attempt < self.attempt(row["job"]) and row["outcome"] != Outcome.REJECTED:
             return
         self._of[row["job"]] = max(attempt, self.attempt(row["job"])) * len(_FATES) + _FATES.index(fate)
 

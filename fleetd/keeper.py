@@ -301,6 +301,9 @@ class Keeper:
         for entry in scan(self.spool.running / self.host):
             if entry.name.startswith(".") and entry.is_file(follow_symlinks=False):
                 os.unlink(entry.path)
+        for entry in scan(self.spool.hosts):
+            if entry.name.startswith(f".{self.host}.json."):
+                os.unlink(entry.path)
         for entry in scan(self.spool.tmp):
             if entry.is_file(follow_symlinks=False) and entry.stat().st_mtime < time.time() - DAY_S:
                 os.unlink(entry.path)

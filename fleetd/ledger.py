@@ -321,10 +321,17 @@ class Merger:
         self._ledger, self._view, self._lock = ledger, view, lock
         self._have: dict[str, set[int]] = {}
         self._new: dict[tuple[str, int], bytes] = {}
-        for line in _view_lines(view):
-            if row := decode_row(line):
+        self._inode = 0
+        self._load()
+
+    def _load(self) -> None:
+        """Know what the view has, and what all segments have more. Raises IOFailed."""
+        self._have.clear()
+        self._inode = _inode(self._view)
+        for line in _view_lines(self._view):
+            if row := decode_head(line):
                 self._have.setdefault(row.host, set()).add(row.seq)
-        self.take(Ledger(ledger.root).poll_lines())
+        self.take(Ledger(self._ledger.root).poll_lines(decode_head))
 
     @classmethod
     def alone(cls, ledger: Ledger, view: Path) -> Self | None:
@@ -352,6 +359,8 @@ class Merger:
 
     def merge(self) -> int:
         """Add what was taken and is missing; how many lines. Raises IOFailed; the next call tries again."""
+        if _inode(self._view) != self._inode:
+            self._load()  # somebody has removed the view, or put another in its place
         added = len(self._new)
         if added:
             for host in {host for host, seq in self._new if seq > self._ledger.synced.get(host, 0)}:
@@ -373,8 +382,16 @@ class Merger:
             if size and os.pread(fd, 1, size - 1) != b"\n":
                 data = b"\n" + data
             _write(fd, self._view, data, size)
+            self._inode = os.fstat(fd).st_ino
         finally:
             os.close(fd)
+
+
+def _inode(path: Path) -> int:
+    try:
+        return os.lstat(path).st_ino
+    except OSError:
+        return 0
 
 
 def _view_lines(view: Path) -> Iterator[bytes]:

@@ -53,6 +53,8 @@ class CappedLog:
 
     def _set_aside(self, size: int) -> int:
         """Keep the newest half cap of bytes in log.tail and cut the file back to its head."""
+        if os.lstat(self._path).st_ino != os.fstat(self._fd).st_ino:
+            return size
         with open(self._path, "rb") as log:
             old = self._aside.read_bytes() if self._aside.exists() else b""
             log.seek(max(self._head, size - self._tail))
@@ -65,9 +67,10 @@ class CappedLog:
 
     def finish(self) -> None:
         """Leave head + "[N bytes cut]" + tail. Raises OSError; then the log stays as it is, with a hole."""
-        size = os.fstat(self._fd).st_size
-        if not self._dropped and size <= self._cap:
-            return
+        at = os.fstat(self._fd)
+        size = at.st_size
+        if (not self._dropped and size <= self._cap) or os.lstat(self._path).st_ino != at.st_ino:
+            return  # within its cap, or the job has put something else in its place
         with contextlib.suppress(FileNotFoundError):
             self._path.with_name("log.whole").unlink()
         with open(self._path, "rb") as log, open(self._path.with_name("log.whole"), "xb") as whole:

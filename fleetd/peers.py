@@ -1,5 +1,6 @@
 """The other hosts of the spool, as this one sees them: who lives, what they offer, what runs there."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -43,5 +44,6 @@ class Peers:
         if now >= self._running_until:
             self._running_until = now + _FRESH_S
             hosts = [entry for entry in scan(self._spool.running) if entry.name != self._host and entry.is_dir()]
-            self._running = frozenset(entry.name for host in hosts for entry in scan(Path(host.path)))
+            entries = [entry for host in hosts for entry in scan(Path(host.path))]
+            self._running = frozenset(e.name for e in entries if os.path.exists(f"{e.path}/job.json"))
         return self._running

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fleetd.errors import BadData
 from fleetd.files import Mark, look
-from fleetd.job import MAX_BYTES, Job, decode_json, job_of
+from fleetd.job import MAX_BYTES, Job, decode_json, encode_job, job_of
 from fleetd.lane import ring
 from fleetd.spool import Spool, job_id
 
@@ -148,7 +148,11 @@ class Queue:
             return None
         self._half.pop(id_, None)
         try:
-            return job_of(value, id_)
+            job = job_of(value, id_)
         except BadData as error:
             self.refused.append((id_, str(error)))
             return None
+        if len(data) > MAX_BYTES // 6 and len(encode_job(job)) > MAX_BYTES - 1024:
+            self.refused.append((id_, f"over {MAX_BYTES} bytes as the engine writes it, every character in ASCII"))
+            return None
+        return job

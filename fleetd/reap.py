@@ -207,9 +207,9 @@ def ended(path: Path, host: str, result: Result, pid: Mapping[str, Any], at: str
         "lane": pid.get("lane"),
         "cores": job.cores,
     }
+    row |= {k: v for k, v in fields.items() if k != "reason" or not row["reason"]}
     row |= {"commit": job.commit, "build": None, "payload": job.payload, "result": value, "argv": job.argv}
     row |= {"log": f"{ended_at}/log"}
-    row |= {k: v for k, v in fields.items() if k != "reason" or not row["reason"]}
     return End(path=path, row=row, following=following)
 
 

@@ -248,6 +248,7 @@ spool = 1                # the format
 # rest_s = 300           # seconds until a host whose breaker is open tries one job
 # log_max_mb = 64        # a log keeps its head and its tail
 # min_free_mb = 256      # nothing is claimed when the disk has less
+# keep_ended_days = 30   # what is older in ended/ goes, but for what a standing row names
 
 # [host.{home or "calber"}]
 # lanes = 2              # jobs at a time; default: the cores this host is allowed

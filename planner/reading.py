@@ -7,6 +7,7 @@ trials share their seeds, the best is read once on each host.
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from fleetd import BadSettings, Row, encode_json, find_program
@@ -16,14 +17,21 @@ from planner.trial import READS, TRIAL, Block, decode_reads, is_void, player_has
 WRITE_EVERY_S = 0.5
 PLAYERS = ("candidate", "best")
 
-Known = Mapping[tuple[str, int], float]  # (player's hash, seed) → score
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """Scores of (player's hash, seed) that stand in the ledger, all under the rules that the newest row of them names."""
+
+    rules: Any = None
+    scores: Mapping[tuple[str, int], float] = field(default_factory=dict)
 
 
-def known_reads(rows: Iterable[Row], block: Block, build: str | None, job: str) -> dict[tuple[str, int], float]:
+def known_reads(rows: Iterable[Row], block: Block, build: str | None, job: str) -> Known:
     """The scores in these rows of one host that hold for this block: same plan, seconds and build.
 
     Of an engine on a clock only this very job's earlier attempts count: what a stop left is not played again.
     """
+    rules: Any = None
     known: dict[tuple[str, int], float] = {}
     for row in rows:
         result, payload = row.body.get("result"), row.body.get("payload")
@@ -33,8 +41,10 @@ def known_reads(rows: Iterable[Row], block: Block, build: str | None, job: str) 
         if same != (block.name, block.trial.seconds, list(block.census), build):
             continue
         if block.deterministic or row.body.get("job") == job:
+            if result.get("rules") != rules:
+                rules, known = result.get("rules"), {}
             known |= _scores(result)
-    return known
+    return Known(rules=rules, scores=known)
 
 
 def _scores(result: Mapping[str, Any]) -> dict[tuple[str, int], float]:
@@ -83,33 +93,50 @@ class Sheet:
         self._errors: Counter[str] = Counter()
         self.failed: set[int] = set()
         self._seeds = range(block.seeds.low, block.seeds.high)
-        self._asked: dict[int, tuple[str, int]] = {}
+        self.rules = known.rules
+        self._due: dict[int, tuple[str, int]] = {}
         for seed in self._seeds:
             for player in PLAYERS:
                 key = (self.hashes[player], seed)
-                if key in known:
-                    self._scores[player, seed] = known[key]
+                if key in known.scores:
+                    self._scores[player, seed] = known.scores[key]
                 else:
-                    self._asked[len(self._asked)] = (player, seed)
-        self.reused = len(self._scores)
+                    self._due[len(self._due)] = (player, seed)
+        self._known = list(self._scores)
+        self._asked = len(self._due)
         self.played = 0
 
+    @property
+    def reused(self) -> int:
+        """Scores taken from the ledger."""
+        return len(self._known)
+
     def plays(self) -> list[Play]:
-        """What has to be played, a seed's two plays side by side."""
+        """What is still to be played, a seed's two plays side by side."""
         players, seconds = self._block.players, self._block.trial.seconds
-        return [Play(id=i, weights=players[p], seed=s, seconds=seconds) for i, (p, s) in self._asked.items()]
+        return [Play(id=i, weights=players[p], seed=s, seconds=seconds) for i, (p, s) in self._due.items()]
 
     def hear(self, answer: Answer) -> dict[str, Any]:
         """Take the answer down; gives it back with its player and seed, for the record."""
-        player, seed = self._asked[answer.id]
+        player, seed = self._due.pop(answer.id)
         self.played += 1
         if answer.score is None:
             self._errors[answer.why or "no score"] += 1
             self.failed.add(seed)
         else:
+            self._heed(answer.extra.get("rules"))
             self._scores[player, seed] = answer.score
         said = {"score": answer.score} if answer.score is not None else {"error": answer.why}
         return {"player": player, "seed": seed, **said, **answer.extra}
+
+    def _heed(self, rules: Any) -> None:
+        """Scores known from a game with other rules are of no use: those plays are due too."""
+        if rules != self.rules:
+            for key in self._known:
+                del self._scores[key]
+                self._due[self._asked] = key
+                self._asked += 1
+            self.rules, self._known = rules, []
 
     def void(self) -> bool:
         """Whether over 5 % of the pairs can no longer be had."""
@@ -136,6 +163,7 @@ class Sheet:
             "noise": noise,
             "void": self.void(),
             "build": self._build,
+            "rules": self.rules,
             "players": self.hashes,
         }
 
@@ -162,7 +190,7 @@ def play(
 
     noise = 0
     try:
-        if plays := sheet.plays():
-            noise = collect(command, plays, silence_s, hear, sheet.void).noise
+        while (plays := sheet.plays()) and not sheet.void():
+            noise += collect(command, plays, silence_s, hear, sheet.void).noise
     finally:
         write(sheet.result(noise))

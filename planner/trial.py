@@ -14,6 +14,7 @@ result    schema       "fleet.reads/1"
           failed       pairs without two scores           errors    {reason: plays}
           void         over 5 % of the pairs failed       noise     lines of the census that were ignored
           build        FLEET_BUILD or null                players   {"candidate": hash, "best": hash}
+          rules        what the census calls its rules, or null
 
 A trial is known by the hash of what it is (players, seeds, seconds): the same trial cannot be queued under two names.
 """
@@ -172,6 +173,7 @@ class Reads:
     void: bool = False
     errors: Mapping[str, int] = field(default_factory=dict)
     build: str | None = None
+    rules: Any = None
 
     def pairs(self) -> dict[int, tuple[float, float]]:
         """The seeds on which both players have a score."""
@@ -190,6 +192,7 @@ def decode_reads(result: Any) -> Reads:
         void=result.get("void") is True,
         errors=errors if isinstance(errors, dict) else {},
         build=result.get("build"),
+        rules=result.get("rules"),
     )
 
 

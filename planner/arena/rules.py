@@ -4,7 +4,7 @@ Lengths are counted in 2⁻¹⁷ of a cell, angles in 256ths of a turn, time in 
 of 1/32 cell a tick; times a heading table in 2⁻¹² it gives a whole number of 2⁻¹⁷ cells.
 """
 
-VERSION = 1  # of the game: another number means that old scores are scores of another game
+RULES = 1  # their number, which goes with every score: under another, scores are scores of another game
 
 TICKS_PER_S = 8
 BLOCK = 8  # ticks: chance is drawn, and duels begin, at multiples of this

@@ -1,7 +1,7 @@
 """The census contract: JSON lines of plays in, JSON lines of scores out, in batches; no line can bring it down.
 
     {"id": 0, "player": {"weights": {…all 110…}}, "seed": 7, "seconds": 900}
-    {"id": 0, "score": 0.52, "won": 12, "lost": 11, "drawn": 3}       or     {"id": 0, "error": "…"}
+    {"id": 0, "score": 0.52, "won": 12, "lost": 11, "drawn": 3, "rules": 1}       or     {"id": 0, "error": "…"}
 
 Keys of a play that this page doesn't name come back with its answer.
 """
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from planner.arena.rules import RULES
 from planner.brain.match import play
 from planner.brain.scripted import Whole
 from planner.brain.weights import DEFAULT, whole_weights
@@ -101,7 +102,8 @@ def answer_batch(asks: Sequence[Ask]) -> Iterator[Answer]:
         group = [a for a in asks if a.seconds == seconds]
         results = play([a.player for a in group], [reference] * len(group), [a.seed for a in group], seconds)
         for ask, result in zip(group, results, strict=True):
-            yield {**ask.extra, "score": result.score, "won": result.won, "lost": result.lost, "drawn": result.drawn}
+            counts = {"won": result.won, "lost": result.lost, "drawn": result.drawn}
+            yield {**ask.extra, "score": result.score, **counts, "rules": RULES}
 
 
 def answer_all(read: Callable[[int], bytes], say: Callable[[Answer], None]) -> None:

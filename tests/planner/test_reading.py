@@ -61,6 +61,18 @@ def test_a_build_reads_for_itself(farm):
     assert (result["plays"], result["build"]) == (40, "/builds/4f2a")
 
 
+def test_scores_under_other_rules_are_played_again(farm):
+    farm.plan("fill", "--count", "3")
+    one, two, three = farm.spool.waiting()
+    farm.run_job(one)
+    farm.environ = {"HILL_RULES": "2"}
+    result = farm.run_job(two)
+    assert (result["plays"], result["reused"], result["rules"]) == (40, 0, "2")
+    assert len(decode_reads(result).pairs()) == 20
+    result = farm.run_job(three)
+    assert (result["plays"], result["reused"], result["rules"]) == (20, 20, "2")
+
+
 def test_one_bad_pair_of_twenty_is_dropped_on_both_sides(farm):
     result = farm.run_job(first(farm, ["nan:5"]))
     assert (result["failed"], result["void"], result["errors"]) == (1, False, {"not finite: nan": 2})

@@ -10,6 +10,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from planner.arena.rules import RULES
+
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "planner.treadcore"]
 
@@ -41,6 +43,7 @@ def test_every_play_is_answered_once(weights):
     answers = census(*(ask(weights, id=i, seed=i % 3, seconds=20 + i % 2) for i in range(70)))
     assert sorted(a["id"] for a in answers) == list(range(70))
     assert all(0 <= a["score"] <= 1 for a in answers)
+    assert {a["rules"] for a in answers} == {RULES}
 
 
 def test_the_same_play_gets_the_same_score_in_any_company(weights):

@@ -104,6 +104,13 @@ def test_blocks_of_two_builds_are_not_pooled():
     assert verdict(both).reason == "builds differ"
 
 
+def test_blocks_under_two_sets_of_rules_are_not_pooled():
+    one = stage(spread_out(0.9, 0.1, 20))
+    two = Reads(scores=dict.fromkeys(range(21, 41), (2.0, 1.0)), rules=2)
+    both = Stage(span=Span(1, 41), reads={**one.reads, Span(21, 41): two})
+    assert verdict(both).reason == "rules differ"
+
+
 def test_a_trial_against_a_replaced_best_is_never_pooled():
     said = verdict(stage(spread_out(0.84, 0.1, 55)), current=False)
     assert (said.call, said.reason) == (Call.KEEP, "replaced")

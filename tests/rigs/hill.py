@@ -5,12 +5,13 @@
 A play's score is the effect of its weights plus noise of its seed (the same for all players) and of its seed and player.
 TROUBLE: nan:SEED error:SEED die:SEED hang:SEED mute:SEED (on the plays of that seed), chatter (lines that are none),
 twice (each answer), batch (answers only once all plays are in), backwards, slow (a tenth of a second a play),
-half (leaves after 34 answers).
+half (leaves after 34 answers). HILL_RULES in the environment is what it calls its rules.
 """
 
 import hashlib
 import json
 import math
+import os
 import sys
 import time
 
@@ -47,6 +48,8 @@ def answer(ask, trouble):
         if "error" in kinds
         else {"score": math.nan if "nan" in kinds else score(ask["player"]["weights"], seed)}
     )
+    if "HILL_RULES" in os.environ:
+        said["rules"] = os.environ["HILL_RULES"]
     for _ in range(2 if "twice" in trouble else 1):
         print(json.dumps({"id": ask["id"], **said, "extra": seed}), flush=True)
 

@@ -202,10 +202,12 @@ def _opened(spool: Spool, name: str, talk: Talk, *, follow: bool) -> tuple[Subje
         if path is not None and not (follow and job.waiting):
             with contextlib.suppress(FileNotFoundError):
                 return job, path, _open_log(path)
-        if not (follow and (job.waiting or job.running)):
-            if path == before:
-                message = f"{job.id}: has printed nothing ({_headline(job, talk)})"
-                raise NotFound(message)
+        if follow and (job.waiting or job.running):
+            time.sleep(POLL_S)
+        elif path == before:
+            message = f"{job.id}: has printed nothing ({_headline(job, talk)})"
+            raise NotFound(message)
+        else:
             before = path  # it may just have gone to ended/
 
 

@@ -20,7 +20,7 @@ def _nobody_elses_fleet(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def wait_for() -> Callable[..., Any]:
     """`wait_for(fact, limit_s=10)`: what `fact()` gives once that is true; fails when it stays false."""
 

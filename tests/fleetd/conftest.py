@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,18 +12,9 @@ import pytest
 
 from fleetd import Ledger, init_spool
 
-FLEETD = Path(sys.executable).with_name("fleetd")
+FLEET, FLEETD = (Path(sys.executable).with_name(name) for name in ("fleet", "fleetd"))
 SETTINGS = {"spool": 1, "poll_s": 30, "grace_s": 1.0, "min_free_mb": 0, "failures": 1000}
 SHELL = "sh", "-c"
-
-
-def until(fact, limit_s=10.0):
-    """What `fact()` gives once that is true; fails when it stays false for `limit_s`."""
-    end = time.monotonic() + limit_s
-    while not (found := fact()):
-        assert time.monotonic() < end, f"not so within {limit_s} s: {getattr(fact, '__qualname__', fact)}"
-        time.sleep(0.005)
-    return found
 
 
 def bearing(mark: bytes) -> dict[int, str]:
@@ -44,8 +34,8 @@ def bearing(mark: bytes) -> dict[int, str]:
 class Rig:
     """One spool and the daemons started on it. Every process that comes of them bears the mark RIG=<root>."""
 
-    def __init__(self, root: Path, said: Path | None = None) -> None:
-        self.root = root
+    def __init__(self, root: Path, wait_for, said: Path | None = None) -> None:
+        self.root, self._wait_for = root, wait_for
         self._said = said or root.with_name(f"{root.name}.said")
         self.spool = init_spool(root, home=None)
         self.mark = f"RIG={root}".encode()
@@ -67,7 +57,7 @@ class Rig:
             daemon = subprocess.Popen(command, stderr=said, env=clean | {"RIG": str(self.root)} | dict(env or {}))
         self.daemons.append(daemon)
         if ready:
-            until(lambda: daemon.poll() is not None or self.beat(host).get("pid") == daemon.pid)
+            self._wait_for(lambda: daemon.poll() is not None or self.beat(host).get("pid") == daemon.pid)
             assert daemon.poll() is None or "--once" in flags, self.said()
             assert beat.exists()
         return daemon
@@ -111,8 +101,8 @@ class Rig:
         def final():
             return next((row for row in self.results(name) if row["next"] is None), None)
 
-        row = until(final, limit_s)
-        until(lambda: not self.attempt(name).exists())
+        row = self._wait_for(final, limit_s)
+        self._wait_for(lambda: not self.attempt(name).exists())
         return row
 
     def attempt(self, name: str, host="calber") -> Path:
@@ -126,7 +116,7 @@ class Rig:
             value = json.loads(found.read_bytes()) if found.exists() else {}
             return value if value.get("pid") else None
 
-        return until(recorded, limit_s)
+        return self._wait_for(recorded, limit_s)
 
     def log(self, row: Mapping) -> bytes:
         return (self.root / row["log"]).read_bytes()
@@ -159,24 +149,49 @@ class Rig:
                     continue
             return not left
 
-        until(none_left)
+        self._wait_for(none_left)
 
 
 @pytest.fixture
-def rig(tmp_path):
+def rig(tmp_path, wait_for):
     """A spool of its own, no daemon on it yet."""
-    made = Rig(tmp_path / "spool")
+    made = Rig(tmp_path / "spool", wait_for)
     yield made
     made.close()
 
 
 @pytest.fixture(scope="module")
-def busy(tmp_path_factory):
+def busy(tmp_path_factory, wait_for):
     """One daemon for a whole module, that looks at the spool only when something happens (poll_s = 30)."""
-    made = Rig(tmp_path_factory.mktemp("busy") / "spool")
+    made = Rig(tmp_path_factory.mktemp("busy") / "spool", wait_for)
     made.start(lanes=4)
     yield made
     made.close()
+
+
+@pytest.fixture
+def environ(tmp_path):
+    """The environment of a command whose spool is tmp_path/spool and whose host is calber."""
+    return os.environ | {"FLEET_SPOOL": str(tmp_path / "spool"), "FLEET_HOST": "calber"}
+
+
+@pytest.fixture
+def fleet(environ, tmp_path):
+    """`fleet(*arguments, stdin="", **environ)` runs the real command in an otherwise empty directory."""
+
+    def run(*arguments, stdin="", **also):
+        return subprocess.run(
+            [FLEET, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            env=environ | also,
+            cwd=tmp_path,
+            timeout=60,
+            check=False,
+        )
+
+    return run
 
 
 @pytest.fixture

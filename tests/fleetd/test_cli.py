@@ -19,26 +19,6 @@ def root(tmp_path):
 
 
 @pytest.fixture
-def fleet(root, tmp_path):
-    """`fleet(*arguments)` runs the real command in an empty directory."""
-
-    def run(*arguments, stdin="", **environ):
-        env = os.environ | {"FLEET_SPOOL": str(root), "FLEET_HOST": "calber"} | environ
-        return subprocess.run(
-            [BIN / "fleet", *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            env=env,
-            cwd=tmp_path,
-            timeout=30,
-            check=False,
-        )
-
-    return run
-
-
-@pytest.fixture
 def spool(fleet, root):
     assert fleet("init", "-q").stdout.strip() == str(root)
     return root

@@ -13,15 +13,11 @@ BIN = Path(sys.executable).parent
 
 
 @pytest.fixture
-def environ(tmp_path):
-    return os.environ | {"FLEET_SPOOL": str(tmp_path / "spool"), "FLEET_HOST": "calber"}
+def fleet(fleet):
+    """What the command says when it ends with `code`."""
 
-
-@pytest.fixture
-def fleet(environ, tmp_path):
     def run(*arguments, code=0):
-        command = [BIN / "fleet", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=60, check=False)
+        done = fleet(*arguments)
         assert done.returncode == code, done.stderr
         return done.stdout
 

@@ -14,11 +14,6 @@ BIN = Path(sys.executable).parent
 
 
 @pytest.fixture
-def environ(tmp_path):
-    return os.environ | {"FLEET_SPOOL": str(tmp_path / "spool"), "FLEET_HOST": "calber"}
-
-
-@pytest.fixture
 def spool(tmp_path, environ):
     """A spool whose trials take a second or two."""
     root = tmp_path / "spool"
@@ -50,12 +45,8 @@ def up(environ):
 
 
 @pytest.fixture
-def status(environ):
-    def look():
-        done = subprocess.run([BIN / "fleet", "--json"], env=environ, check=True, capture_output=True, timeout=30)
-        return json.loads(done.stdout)
-
-    return look
+def status(fleet):
+    return lambda: json.loads(fleet("--json").stdout)
 
 
 def daemon_pid(spool):

@@ -1,14 +1,15 @@
 """A full disk: claims stop with a visible reason, running jobs go on, what has ended is not lost, stops are carried out."""
 
+import json
 import os
 
 import pytest
 
 
 @pytest.fixture
-def tight(rig, small_disk, tmp_path):
+def tight(rig, small_disk, tmp_path, wait_for):
     """A rig on a disk of 512 KiB."""
-    made = type(rig)(small_disk("512k") / "spool", tmp_path / "said")
+    made = type(rig)(small_disk("512k") / "spool", wait_for, tmp_path / "said")
     yield made
     made.close()
 
@@ -47,6 +48,18 @@ def test_a_full_disk_is_said_on_stderr_where_no_heartbeat_can_be_written(tight, 
     wait_for(lambda: "min_free_mb" in tight.said() or "No space" in tight.said())
     assert tight.spool.waiting() == ["waits"]
     assert not tight.rows()
+
+
+def test_a_daemon_that_cannot_write_its_heartbeat_is_shown_as_living(tight, wait_for, fleet):
+    tight.start()
+    fill(tight)
+    tight.kill()
+    tight.start(ready=False)
+    wait_for(lambda: tight.said().count("lanes") == 2)
+    asked = "--spool", str(tight.root), "hosts", "--json"
+    assert json.loads(fleet(*asked).stdout)["live"]
+    tight.kill()
+    assert not json.loads(fleet(*asked).stdout)["live"]
 
 
 def test_what_ends_on_a_full_disk_is_in_the_ledger_once_there_is_room(tight, wait_for):

@@ -57,10 +57,10 @@ def test_a_log_can_be_followed_while_the_job_runs(busy, wait_for):
     assert busy.log(busy.ended("talks")) == b"first\nlast\n"
 
 
-def test_where_holes_cannot_be_punched_head_and_tail_are_kept_as_well(rig, small_disk):
+def test_where_holes_cannot_be_punched_head_and_tail_are_kept_as_well(rig, small_disk, wait_for):
     rig.settings(log_max_mb=0.125)
     disk = small_disk(kind="ramfs")
-    other = type(rig)(disk / "spool")
+    other = type(rig)(disk / "spool", wait_for)
     try:
         other.settings(log_max_mb=0.125)
         other.start()

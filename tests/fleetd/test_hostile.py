@@ -59,7 +59,9 @@ def test_the_number_of_an_attempt_is_known_without_its_job_file(rig, wait_for):
 def test_a_time_limit_holds_without_a_parent(rig):
     rig.settings(poll_s=0.2)
     rig.start()
-    rig.shell("orphan", "kill -9 $PPID; exec sleep 60", timeout_s=1)
+    rig.shell("orphan", "until test -e $FLEET_SPOOL/go; do sleep 0.02; done; exec sleep 60", timeout_s=1)
+    os.kill(rig.pid("orphan")["parent"], signal.SIGKILL)
+    (rig.root / "go").touch()
     row = rig.ended("orphan", limit_s=8)
     assert (row["outcome"], row["next"]) == ("timeout", None)
     assert not rig.jobs()

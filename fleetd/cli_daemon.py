@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from fleetd.cli_common import Parser, common_options, way_out, whole_number
-from fleetd.cores import allowed_cores
+from fleetd.cores import allowed_cores, gpus
 from fleetd.errors import BadSettings, FleetError, TryLater, Usage
 from fleetd.job import NAME
 from fleetd.keeper import Keeper
@@ -46,7 +46,7 @@ def _offer(args: argparse.Namespace, settings: Settings, host: str) -> Offer:
     tags = tuple(filter(None, args.tags.split(","))) if args.tags is not None else at.tags
     if bad := [tag for tag in tags if not NAME.fullmatch(tag)]:
         raise Usage(f"--tags: {bad[0]!r} is no name")
-    return Offer(host=host, lanes=lanes, tags=frozenset(tags))
+    return Offer(host=host, lanes=lanes, tags=frozenset(tags), gpus=at.gpus if at.gpus is not None else gpus())
 
 
 def _say(line: str, level: int = 6) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -29,6 +30,15 @@ def allowed_cores(root: Path = Path("/")) -> Cores:
         if cores < best.cores:
             best = Cores(cores, f"{machine} in the machine; {quota:.2f} by the quota in {path}", machine)
     return best
+
+
+def gpus() -> int:
+    """How many GPUs `nvidia-smi -L` lists; 0 where there is no such command or it fails."""
+    try:
+        asked = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    return sum(line.startswith("GPU ") for line in asked.stdout.splitlines()) if asked.returncode == 0 else 0
 
 
 def quotas(root: Path = Path("/")) -> Iterator[tuple[float, Path]]:

@@ -43,6 +43,7 @@ class Lane:
     def __init__(self, number: int, environ: Mapping[str, str]) -> None:
         self.number = number
         self.orders: dict[str, Claim] = {}
+        self.gpus: tuple[int, ...] = ()  # what its oldest order has
         self.quick_s = float("inf")  # how long its last attempt took
         self.since = 0.0  # when its oldest order became due, monotonic seconds
         ours, theirs = socket.socketpair()
@@ -75,7 +76,7 @@ class Lane:
         """Have it run the claim when it is done with those before. Raises OSError when the parent is gone."""
         ahead = bool(self.orders)
         if not ahead:
-            self.since = time.monotonic()
+            self.since, self.gpus = time.monotonic(), tuple(order["gpus"])
         self.orders[str(taken.path)] = taken
         self._sock.setblocking(True)
         try:
@@ -103,6 +104,7 @@ class Lane:
         if taken is None or taken.token != said["mark"]:
             return None
         del self.orders[said["path"]]
+        self.gpus = ()  # what stands behind it has none
         self.quick_s = said["exit"]["wall_s"] if said["started"] else float("inf")
         return Answer(taken=taken, said=said)
 

@@ -18,7 +18,7 @@ from fleetd.errors import FleetError, IOFailed
 from fleetd.files import scan, write_file
 from fleetd.halt import Halt
 from fleetd.job import Job, Outcome, utc
-from fleetd.lane import Fate, Offer, blocked, choose
+from fleetd.lane import Fate, Offer, blocked, choose, short_of_gpus
 from fleetd.peers import Peers
 from fleetd.pulse import Pulse
 from fleetd.queue import Queue
@@ -238,7 +238,7 @@ class Keeper:
         """Put the next jobs at the doors of lanes whose jobs end in no time; a job of several lanes is waited for."""
         while (lane := self.crew.quick()) is not None and now >= self._hold_until:
             job = next((job for job in eligible if why_not(job) is None), None)
-            if job is None or job.cores > 1:
+            if job is None or job.cores > 1 or job.gpus:
                 return
             self._start(job, partial(_same, lane), now)
 
@@ -263,7 +263,12 @@ class Keeper:
                 yield job
 
     def _why_not(self, job: Job, others: list[Offer]) -> str | None:
-        return blocked(job, self.offer, others, self._books.history.fate, time.time())
+        why = blocked(job, self.offer, others, self._books.history.fate, time.time())
+        return why or (short_of_gpus(job, self._free_gpus()) if job.gpus else None)
+
+    def _free_gpus(self) -> list[int]:
+        used = frozenset[int]().union(*(attempt.gpus for attempt in self.ward.running))
+        return [number for number in range(self.offer.gpus) if number not in used]
 
     def _start(self, job: Job, lane_for: Callable[[], Lane], now: float) -> None:
         try:
@@ -273,7 +278,8 @@ class Keeper:
             taken = claim.claim(self.spool, self.host, job, attempt, mark)
             if taken is not None:
                 lane = lane_for()
-                lane.order(taken, order.order(self.spool, self.settings, self.host, taken, lane.number))
+                gpus = self._free_gpus()[: job.gpus] if job.gpus else ()
+                lane.order(taken, order.order(self.spool, self.settings, self.host, taken, lane.number, gpus))
         except (OSError, IOFailed) as error:
             self._hold(f"{job.id}: not started: {error}", now)
 

@@ -1,6 +1,6 @@
 """Which waiting jobs start now, given what runs; and for each that doesn't, the one reason why."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -56,6 +56,11 @@ def blocked(job: Job, offer: Offer, others: Iterable[Offer], fate: Callable[[str
             if other.host not in job.away and not misfit(job, other):
                 return f"{offer.host} said not here; waits for {other.host}"
     return None
+
+
+def short_of_gpus(job: Job, free: Collection[int]) -> str | None:
+    """Why the job waits for GPUs that others use, or None; one that does holds up nobody."""
+    return f"waits for {job.gpus} free GPUs, {len(free)} are" if job.gpus > len(free) else None
 
 
 def ring(after: Mapping[str, tuple[str, ...]]) -> tuple[str, ...] | None:

@@ -1,5 +1,6 @@
 """What a lane's parent is told to run, and the row of a job that was never run."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from fleetd.claim import Claim
@@ -11,13 +12,15 @@ from fleetd.spool import Spool
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
-def order(spool: Spool, settings: Settings, host: str, taken: Claim, lane: int) -> dict[str, Any]:
+def order(
+    spool: Spool, settings: Settings, host: str, taken: Claim, lane: int, gpus: Sequence[int] = ()
+) -> dict[str, Any]:
     """The order for one attempt: what to run, in what environment, within which limits."""
     job, path = taken.job, taken.path
     return {
         "path": str(path),
         "argv": list(job.argv),
-        "env": environment(spool, host, taken),
+        "env": environment(spool, host, taken, gpus),
         "cwd": job.cwd or f"{path}/out",
         "mark": taken.token,
         "timeout_s": job.timeout_s,
@@ -27,11 +30,11 @@ def order(spool: Spool, settings: Settings, host: str, taken: Claim, lane: int) 
         "boot": boot_id(),
         "lane": lane,
         "attempt": job.attempt,
-        "gpus": [],
+        "gpus": list(gpus),
     }
 
 
-def environment(spool: Spool, host: str, taken: Claim) -> dict[str, str]:
+def environment(spool: Spool, host: str, taken: Claim, gpus: Sequence[int] = ()) -> dict[str, str]:
     """What the job finds in its environment besides the daemon's own; its `env` wins over all but the mark."""
     job, path = taken.job, taken.path
     return {
@@ -44,6 +47,7 @@ def environment(spool: Spool, host: str, taken: Claim) -> dict[str, str]:
         "FLEET_RESULT": f"{path}/result.json",
         "FLEET_CORES": str(job.cores),
         **_previous(spool, job),
+        **({"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus))} if job.gpus else {}),
         **dict.fromkeys(THREADS, str(job.cores)),
         **job.env,
         "FLEET_CLAIM": taken.token,

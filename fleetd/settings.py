@@ -15,9 +15,10 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """[host.NAME]: what that machine offers. `lanes` None means the cores it is allowed."""
+    """[host.NAME]: what that machine offers. None: `lanes` the cores it is allowed, `gpus` what nvidia-smi lists."""
 
     lanes: int | None = None
+    gpus: int | None = None
     tags: tuple[str, ...] = ()
     ssh: str | None = None
     start: str | None = None
@@ -73,7 +74,13 @@ _TOP: dict[str, _Rule] = {
     "keep_ended_days": _ABOVE,
     "host": (lambda v: isinstance(v, dict), "tables [host.NAME]"),
 }
-_HOST: dict[str, _Rule] = {"lanes": _WHOLE, "tags": (_is_tags, "a list of names"), "ssh": _TEXT, "start": _TEXT}
+_HOST: dict[str, _Rule] = {
+    "lanes": _WHOLE,
+    "gpus": (lambda v: v == 0 or _is_whole(v), "a whole number from 0"),
+    "tags": (_is_tags, "a list of names"),
+    "ssh": _TEXT,
+    "start": _TEXT,
+}
 
 
 def read_settings(path: Path) -> Settings:

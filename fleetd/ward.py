@@ -40,6 +40,11 @@ class Attempt:
     known: bool = True
 
     @property
+    def gpus(self) -> frozenset[int]:
+        """The numbers of the GPUs it has."""
+        return frozenset(self.pid.get("gpus") or ())
+
+    @property
     def id(self) -> str:
         """The job's id."""
         return self.path.name
@@ -61,11 +66,10 @@ class Ward:
     @property
     def running(self) -> list[Attempt]:
         """What runs: of each lane its oldest order, and what was found besides."""
-        own = [next(iter(lane.orders.values())) for lane in self._crew.lanes if lane.orders]
-        parents = [lane.pid for lane in self._crew.lanes if lane.orders]
+        own = [(next(iter(lane.orders.values())), lane) for lane in self._crew.lanes if lane.orders]
         ours = [
-            Attempt(path=taken.path, cores=taken.job.cores, parent=parent, pid={})
-            for taken, parent in zip(own, parents, strict=True)
+            Attempt(path=taken.path, cores=taken.job.cores, parent=lane.pid, pid={"gpus": lane.gpus})
+            for taken, lane in own
         ]
         return ours + self._found
 

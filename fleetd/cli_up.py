@@ -150,10 +150,10 @@ def _check_daemon(daemon: Program) -> None:
 
 
 def _check_fill(started: Started, progress: Progress) -> None:
-    """Another `fill` (75) does as well as ours; one that has reached its budget (0) leaves the queue to run dry."""
+    """A `fill` that has reached its budget leaves the queue to run dry."""
     if started.fill is None or (code := started.fill.ended()) is None:
         return
-    if code not in (0, TryLater.exit_code):
+    if code:
         message = f"fleet-plan fill ended with exit {code}; its last lines:\n{started.fill.last_lines()}"
         raise _failure(message, code)
     progress.note(f"fleet-plan fill adds nothing more:\n{started.fill.last_lines()}".rstrip(":\n"))

@@ -48,7 +48,7 @@ class Filler:
     def alone(self, wait_s: float = LOCK_S) -> Iterator[None]:
         """Hold the one lock of all who write verdicts or fill the queue; raises TryLater after `wait_s`."""
         path = self.spool.hosts / ".fill.lock"
-        with only_one(path, "another fleet-plan is at work; try again in a moment", timeout_s=wait_s):
+        with only_one(path, "another fleet-plan is at work", timeout_s=wait_s):
             yield
 
     def look(self) -> Standing:

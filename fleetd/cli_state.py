@@ -11,7 +11,7 @@ from fleetd.cli_common import count
 from fleetd.cli_talk import clean, span
 from fleetd.errors import NotFound, Usage
 from fleetd.job import Job, Outcome, seconds, utc
-from fleetd.lane import Fate, blocked, offer_of
+from fleetd.lane import Fate, blocked, offer_of, short_of_gpus
 from fleetd.lease import boot_id, born
 from fleetd.ledger import Ledger, Row, decode_head, decode_row
 from fleetd.spool import Running, Spool, job_id
@@ -206,8 +206,11 @@ def reasons(state: State, waiting: Iterable[tuple[str, Job | None]], now: float)
     if not living:
         return {id_: "no daemon runs" for id_, _ in waiting}
     fate, ahead, why = _fates(state.last), 0, {}
+    in_use: Counter[str] = Counter()
+    for run in state.running:
+        in_use[run.host] += run.job.gpus if run.job else 0
     for id_, job in waiting:
-        why[id_] = "cannot be read (yet)" if job is None else _reason(job, living, fate, now, ahead)
+        why[id_] = "cannot be read (yet)" if job is None else _reason(job, living, fate, now, ahead, in_use)
         ahead += job is not None
     return why
 
@@ -222,12 +225,16 @@ def _fates(last: Mapping[str, Row]) -> Callable[[str], Fate]:
     return fate
 
 
-def _reason(job: Job, living: Sequence[Beat], fate: Callable[[str], Fate], now: float, ahead: int) -> str:
+def _reason(
+    job: Job, living: Sequence[Beat], fate: Callable[[str], Fate], now: float, ahead: int, in_use: Mapping[str, int]
+) -> str:
+    """The first host's reason; `in_use` is how many GPUs are, by host."""
     offers = [offer_of(beat.host, beat.body) for beat in living]
     barred = []
     for beat, offer in zip(living, offers, strict=True):
         others = [other for other in offers if other is not offer]
-        why = blocked(job, offer, others, fate, now) or _claims_nothing(beat)
+        free = range(offer.gpus - in_use[offer.host])
+        why = blocked(job, offer, others, fate, now) or short_of_gpus(job, free) or _claims_nothing(beat)
         if why is None:
             return "for a free lane" if not ahead else f"for a free lane, {count(ahead, 'job')} before it"
         barred.append(why)

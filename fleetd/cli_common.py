@@ -13,8 +13,8 @@ from typing import Any, TextIO
 
 from fleetd.errors import FleetError, IOFailed, NotPermitted
 
-STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
-DOTS = {"live": ("●", "green"), "open": ("○", "yellow"), "dead": ("○", "red"), "ended": ("●", "green")}
+STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
+DOTS = {"live": ("●", "green"), "open": ("○", "yellow"), "dead": ("○", "red")}
 INTERRUPTED = 130
 CRITICAL, ERROR = 2, 3  # levels of syslog(3)
 

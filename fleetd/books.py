@@ -7,7 +7,8 @@ from typing import Any
 from fleetd.breaker import Breaker, Limits, Streak, fold_breaker, fold_streak, matters
 from fleetd.errors import FleetError
 from fleetd.history import History
-from fleetd.ledger import Ledger, Merger, Row, decode_head
+from fleetd.ledger import Ledger, Row, decode_head
+from fleetd.merge import Merger
 from fleetd.spool import Spool
 from fleetd.sweep import Named
 

@@ -1,7 +1,7 @@
-r"""The ledger: append-only segments of JSON lines, one writing host each, and the view that merges them.
+r"""The ledger: append-only segments of JSON lines, one writing host each. What merges them is merge.py.
 
     ledger.d/<host>.jsonl   the truth;  <host>.lock beside it is held for each append
-    ledger.jsonl            the same lines merged by the home host, for `tail -F`
+    ledger.jsonl            the same lines merged, for `tail -F`
 
 A line (fleet.row/1) is one ASCII JSON object with compact separators and a newline, written by one write(2). `seq` is the
 last valid row's + 1; `crc`, the last key, is the zlib CRC-32 (8 hex digits) of the line without its newline and with
@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from fleetd.errors import BadData, IOFailed, NotFound
 from fleetd.job import Outcome, decode_trusted, encode_json, seconds, utc
-from fleetd.lease import Turn, boot_id, take_lease
+from fleetd.lease import Turn, boot_id
 
 SCHEMA = "fleet.row/1"
 _TAIL = len(',"crc":"00000000"}')
@@ -248,7 +248,7 @@ class Ledger:
         if known != size:
             seq = _last_seq(fd, size)
             if size and os.pread(fd, 1, size - 1) != b"\n":
-                size += _write(fd, path, b"\n", size)
+                size += write_line(fd, path, b"\n", size)
         seen = self._seen.get(host, _Seen())
         caught_up = (seen.inode, seen.offset) == (at.st_ino, size)
         rows, lines = [], []
@@ -260,7 +260,7 @@ class Ledger:
             rows.append(Row(host, number, full["event"], full["at"], full))
             lines.append(encode_row(full))
         for line in lines:
-            size += _write(fd, path, line, size)
+            size += write_line(fd, path, line, size)
         try:
             os.fsync(fd)
         except OSError as error:
@@ -287,7 +287,7 @@ def _headed(body: Mapping[str, Any], host: str, seq: int) -> dict[str, Any]:
     return head | {"at": body.get("at") or utc(time.time())} | {k: v for k, v in body.items() if k not in head}
 
 
-def _write(fd: int, path: Path, line: bytes, size: int) -> int:
+def write_line(fd: int, path: Path, line: bytes, size: int) -> int:
     """One write(2) of the whole line; a short one (disk full) is taken back, and IOFailed raised."""
     try:
         wrote = os.write(fd, line)
@@ -312,96 +312,6 @@ def _last_seq(fd: int, size: int) -> int:
         if want >= size:
             return 0
         want *= 4
-
-
-class Merger:
-    """Adds to ledger.jsonl what is missing there, by the set of (host, seq). One process runs it: who holds its lock."""
-
-    def __init__(self, ledger: Ledger, view: Path, lock: int) -> None:
-        self._ledger, self._view, self._lock = ledger, view, lock
-        self._have: dict[str, set[int]] = {}
-        self._new: dict[tuple[str, int], bytes] = {}
-        self._inode = 0
-        self._load()
-
-    def _load(self) -> None:
-        """Know what the view has, and what all segments have more. Raises IOFailed."""
-        self._have.clear()
-        self._inode = _inode(self._view)
-        for line in _view_lines(self._view):
-            if row := decode_head(line):
-                self._have.setdefault(row.host, set()).add(row.seq)
-        self.take(Ledger(self._ledger.root).poll_lines(decode_head))
-
-    @classmethod
-    def alone(cls, ledger: Ledger, view: Path) -> Self | None:
-        """A merger, or None while another process on this machine merges. Raises OSError."""
-        lock = ledger.root / ".merge.lock"
-        os.close(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
-        held = take_lease(lock)
-        if held is None:
-            return None
-        try:
-            return cls(ledger, view, held)
-        except (OSError, IOFailed):
-            os.close(held)
-            raise
-
-    def close(self) -> None:
-        """Let another merge."""
-        os.close(self._lock)
-
-    def take(self, lines: Iterable[tuple[Row, bytes]]) -> None:
-        """Rows that may be missing."""
-        for row, line in lines:
-            if row.seq not in self._have.setdefault(row.host, set()):
-                self._new[row.host, row.seq] = line
-
-    def merge(self) -> int:
-        """Add what was taken and is missing; how many lines. Raises IOFailed; the next call tries again."""
-        if _inode(self._view) != self._inode:
-            self._load()  # somebody has removed the view, or put another in its place
-        added = len(self._new)
-        if added:
-            for host in {host for host, seq in self._new if seq > self._ledger.synced.get(host, 0)}:
-                self._ledger.sync(host)
-            self._add(b"\n".join(self._new.values()) + b"\n")
-            for host, seq in self._new:
-                self._have[host].add(seq)
-            self._new.clear()
-        return added
-
-    def _add(self, data: bytes) -> None:
-        try:
-            fd = os.open(self._view, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            message = f"{self._view}: cannot merge: {error.strerror}"
-            raise IOFailed(message) from error
-        try:
-            size = os.fstat(fd).st_size
-            if size and os.pread(fd, 1, size - 1) != b"\n":
-                data = b"\n" + data
-            _write(fd, self._view, data, size)
-            self._inode = os.fstat(fd).st_ino
-        finally:
-            os.close(fd)
-
-
-def _inode(path: Path) -> int:
-    try:
-        return os.lstat(path).st_ino
-    except OSError:
-        return 0
-
-
-def _view_lines(view: Path) -> Iterator[bytes]:
-    if not os.path.lexists(view):
-        return
-    if view.is_symlink() or not view.is_file():
-        message = f"{view}: no regular file; move it away"
-        raise IOFailed(message)
-    with open(os.open(view, _READ), "rb") as file:
-        yield from (line.rstrip(b"\n") for line in file)
 
 
 def accepted(rows: Iterable[Row]) -> dict[str, Row]:

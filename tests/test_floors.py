@@ -11,7 +11,7 @@ ENGINE_FLOORS = (
     ("errors", "toml", "job", "cores", "settings", "log", "tree"),
     ("files", "lane", "breaker", "stops", "history"),
     ("lease",),
-    ("spool", "ledger"),
+    ("spool", "ledger", "merge"),
     ("claim", "queue", "halt", "order", "reap", "child", "watch", "crew", "sweep", "peers", "pulse", "books"),
     ("ward", "recall", "keeper", "loop"),
 )

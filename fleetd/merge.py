@@ -1,0 +1,100 @@
+"""The merged view: ledger.jsonl, the lines of all segments for `tail -F`. The segments are the truth; nothing reads this."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Self
+
+from fleetd.errors import IOFailed
+from fleetd.lease import take_lease
+from fleetd.ledger import Ledger, Row, decode_head, write_line
+
+
+class Merger:
+    """Adds to ledger.jsonl what is missing there, by the set of (host, seq). One process runs it: who holds its lock."""
+
+    def __init__(self, ledger: Ledger, view: Path, lock: int) -> None:
+        self._ledger, self._view, self._lock = ledger, view, lock
+        self._have: dict[str, set[int]] = {}
+        self._new: dict[tuple[str, int], bytes] = {}
+        self._inode = 0
+        self._load()
+
+    def _load(self) -> None:
+        """Know what the view has, and what all segments have more. Raises IOFailed."""
+        self._have.clear()
+        self._inode = _inode(self._view)
+        for line in _view_lines(self._view):
+            if row := decode_head(line):
+                self._have.setdefault(row.host, set()).add(row.seq)
+        self.take(Ledger(self._ledger.root).poll_lines(decode_head))
+
+    @classmethod
+    def alone(cls, ledger: Ledger, view: Path) -> Self | None:
+        """A merger, or None while another process on this machine merges. Raises OSError."""
+        lock = ledger.root / ".merge.lock"
+        os.close(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
+        held = take_lease(lock)
+        if held is None:
+            return None
+        try:
+            return cls(ledger, view, held)
+        except (OSError, IOFailed):
+            os.close(held)
+            raise
+
+    def close(self) -> None:
+        """Let another merge."""
+        os.close(self._lock)
+
+    def take(self, lines: Iterable[tuple[Row, bytes]]) -> None:
+        """Rows that may be missing."""
+        for row, line in lines:
+            if row.seq not in self._have.setdefault(row.host, set()):
+                self._new[row.host, row.seq] = line
+
+    def merge(self) -> int:
+        """Add what was taken and is missing; how many lines. Raises IOFailed; the next call tries again."""
+        if _inode(self._view) != self._inode:
+            self._load()  # somebody has removed the view, or put another in its place
+        added = len(self._new)
+        if added:
+            for host in {host for host, seq in self._new if seq > self._ledger.synced.get(host, 0)}:
+                self._ledger.sync(host)
+            self._add(b"\n".join(self._new.values()) + b"\n")
+            for host, seq in self._new:
+                self._have[host].add(seq)
+            self._new.clear()
+        return added
+
+    def _add(self, data: bytes) -> None:
+        try:
+            fd = os.open(self._view, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            message = f"{self._view}: cannot merge: {error.strerror}"
+            raise IOFailed(message) from error
+        try:
+            size = os.fstat(fd).st_size
+            if size and os.pread(fd, 1, size - 1) != b"\n":
+                data = b"\n" + data
+            write_line(fd, self._view, data, size)
+            self._inode = os.fstat(fd).st_ino
+        finally:
+            os.close(fd)
+
+
+def _inode(path: Path) -> int:
+    try:
+        return os.lstat(path).st_ino
+    except OSError:
+        return 0
+
+
+def _view_lines(view: Path) -> Iterator[bytes]:
+    if not os.path.lexists(view):
+        return
+    if view.is_symlink() or not view.is_file():
+        message = f"{view}: no regular file; move it away"
+        raise IOFailed(message)
+    with open(os.open(view, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        yield from (line.rstrip(b"\n") for line in file)

@@ -128,6 +128,8 @@ def _not_started(path: str, why: str | None) -> dict[str, Any]:
 def _run_leased(parent: Parent, order: Mapping[str, Any], path: str, lease: int) -> dict[str, Any]:
     pid = {key: order[key] for key in ("host", "boot", "lane", "gpus", "attempt")}
     pid |= {"parent": parent.pid, "parent_born": parent.born, "pid": None, "pgid": None, "born": None}
+    limit = order["timeout_s"]
+    pid["deadline"] = time.monotonic() + limit if limit is not None else None
     reserved = -1
     try:
         reserved = _reserve(path)
@@ -179,9 +181,7 @@ def _attempt(
         )
     except (OSError, ValueError) as error:
         return _never_ran(order, error, started)
-    limit = order["timeout_s"]
     pid |= {"pid": leader.pid, "pgid": leader.pid, "born": born_between(leader.pid, tick, boot_ticks())}
-    pid |= {"deadline": float(began + limit) if limit is not None else None}
     with contextlib.suppress(OSError):
         replace_file(f"{path}/pid.json", encode_json(pid))
     capped = CappedLog(Path(path, "log"), log, int(order["log_max_mb"] * (1 << 20)))

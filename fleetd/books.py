@@ -52,10 +52,10 @@ class Books:
 
     def take_in(self, now: float) -> None:
         """Fold the rows that are new: this host's own at once, others' as of a second ago at most. Raises OSError."""
-        if now < self._poll_at and not self.ledger.behind(self._host):
-            return
-        self._poll_at = now + _FRESH_S
-        lines = list(self.ledger.poll_lines())
+        lines = self.ledger.own_lines()
+        if now >= self._poll_at or self.ledger.behind(self._host):
+            self._poll_at = now + _FRESH_S
+            lines += self.ledger.poll_lines()
         for row, _ in lines:
             self._fold(row)
             self.fleet = fold_streak(self.fleet, row.body)
@@ -73,6 +73,8 @@ class Books:
             if now >= self._home_at:
                 self._home_at = now + _HOME_S
                 self._choose_merger(mine=may_merge())
+                if self._merger:
+                    self._merger.check()
             if self._merger:
                 self._merger.merge()
         except OSError as error:

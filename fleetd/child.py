@@ -250,7 +250,7 @@ def _tree(leader: int, mark: str) -> set[int]:
 def _children() -> set[int] | None:
     """This process's children, zombies too; None where the system doesn't list them."""
     try:
-        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:
+        with open(f"/proc/self/task/{os.getpid()}/children", "rb", buffering=0) as file:
             return {int(pid) for pid in file.read().split()}
     except OSError:
         return None

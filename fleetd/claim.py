@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fleetd.errors import BadData, IOFailed
-from fleetd.files import Mark, fsync_directory, look, replace_file, write_file
+from fleetd.files import Mark, fsync_directory, look, mark_of, replace_file, write_file
 from fleetd.job import Job, decode_job, encode_job
 from fleetd.lease import boot_id, take_lease
 from fleetd.spool import Spool
@@ -37,10 +37,12 @@ def claim(spool: Spool, host: str, job: Job, attempt: int, mark: Mark | None = N
     with contextlib.suppress(OSError):
         os.rename(f"{spool.root}/queue/{job.id}.json", taken)
     try:
-        found = look(taken)
-        if found is None:
+        if mark is not None and mark_of(taken) == mark:
+            mine = job
+        elif found := look(taken):
+            mine = decode_job(found.data, job.id)
+        else:
             return None
-        mine = job if found.mark == mark else decode_job(found.data, job.id)
         if mine.attempt != attempt:
             mine = replace(mine, attempt=attempt)
             replace_file(taken, encode_job(mine))

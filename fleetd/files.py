@@ -44,14 +44,25 @@ def look(path: Path | str, limit: int = MAX_BYTES) -> Found | None:
         at = os.fstat(fd)
         if not stat.S_ISREG(at.st_mode):
             return None
-        return Found(_read(fd, limit + 1), at.st_uid, (at.st_ino, at.st_size, at.st_mtime_ns))
+        return Found(_read(fd, at.st_size, limit + 1), at.st_uid, (at.st_ino, at.st_size, at.st_mtime_ns))
     finally:
         os.close(fd)
 
 
-def _read(fd: int, limit: int) -> bytes:
-    data = os.read(fd, min(limit, 1 << 16))
-    while 0 < len(data) < limit and (more := os.read(fd, min(limit - len(data), 1 << 20))):
+def mark_of(path: Path | str) -> Mark | None:
+    """What `look` would say of a regular file's mark, without reading it; None when there is no such file. Raises OSError."""
+    try:
+        at = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    return (at.st_ino, at.st_size, at.st_mtime_ns) if stat.S_ISREG(at.st_mode) else None
+
+
+def _read(fd: int, size: int, limit: int) -> bytes:
+    """As much as there was when it was looked at: one read for a small file."""
+    want = min(size, limit)
+    data = os.read(fd, want)
+    while len(data) < want and (more := os.read(fd, min(want - len(data), 1 << 20))):
         data += more
     return data
 

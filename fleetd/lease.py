@@ -42,7 +42,7 @@ def boot_id() -> str:
 def born(pid: int) -> str | None:
     """When the process began, in the kernel's own words; None when there is no such process or only its zombie."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
             state, *rest = file.read().rpartition(b")")[2].split()
         return None if state in (b"Z", b"X") else rest[18].decode()
     except OSError:

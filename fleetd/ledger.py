@@ -171,7 +171,12 @@ class Ledger:
             size = os.stat(self.root / f"{host}.jsonl").st_size
         except OSError:
             return True
-        return bool(self._appended) or size != self._seen.setdefault(host, _Seen()).offset
+        return size != self._seen.setdefault(host, _Seen()).offset
+
+    def own_lines(self) -> list[tuple[Row, bytes]]:
+        """What this object has appended since the last call, where that needs no reading; `poll` gives it else."""
+        own, self._appended = self._appended, []
+        return own
 
     def hosts(self) -> list[str]:
         """The hosts that have a segment, in order."""

@@ -17,13 +17,13 @@ class Merger:
         self._ledger, self._view, self._lock = ledger, view, lock
         self._have: dict[str, set[int]] = {}
         self._new: dict[tuple[str, int], bytes] = {}
-        self._inode = 0
+        self._mark = (0, 0)
         self._load()
 
     def _load(self) -> None:
         """Know what the view has, and what all segments have more. Raises IOFailed."""
         self._have.clear()
-        self._inode = _inode(self._view)
+        self._mark = _mark(self._view)
         for line in _view_lines(self._view):
             if row := decode_head(line):
                 self._have.setdefault(row.host, set()).add(row.seq)
@@ -55,8 +55,8 @@ class Merger:
 
     def merge(self) -> int:
         """Add what was taken and is missing; how many lines. Raises IOFailed; the next call tries again."""
-        if _inode(self._view) != self._inode:
-            self._load()  # somebody has removed the view, or put another in its place
+        if self._new:
+            self.check()
         added = len(self._new)
         if added:
             for host in {host for host, seq in self._new if seq > self._ledger.synced.get(host, 0)}:
@@ -66,6 +66,11 @@ class Merger:
                 self._have[host].add(seq)
             self._new.clear()
         return added
+
+    def check(self) -> None:
+        """See whether somebody has removed the view, or put another in its place: then begin anew. Raises IOFailed."""
+        if _mark(self._view) != self._mark:
+            self._load()
 
     def _add(self, data: bytes) -> None:
         try:
@@ -78,16 +83,19 @@ class Merger:
             if size and os.pread(fd, 1, size - 1) != b"\n":
                 data = b"\n" + data
             write_line(fd, self._view, data, size)
-            self._inode = os.fstat(fd).st_ino
+            at = os.fstat(fd)
+            self._mark = (at.st_ino, at.st_size)
         finally:
             os.close(fd)
 
 
-def _inode(path: Path) -> int:
+def _mark(path: Path) -> tuple[int, int]:
+    """Inode and size: what nobody else changes in a view that is ours to write."""
     try:
-        return os.lstat(path).st_ino
+        at = os.lstat(path)
     except OSError:
-        return 0
+        return 0, 0
+    return at.st_ino, at.st_size
 
 
 def _view_lines(view: Path) -> Iterator[bytes]:

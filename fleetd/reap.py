@@ -271,10 +271,10 @@ def _attempted(step: Callable[[], None], refused: list[OSError]) -> bool:
 
 def _prepare(end: End) -> None:
     """Write next.json, if the job goes again and that is not done."""
-    if not os.path.isdir(end.path):
-        os.mkdir(end.path)  # a job may delete its own directory: it still has its row
     if end.following is None or end.done_before:
         return
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(end.path)  # a job may delete its own directory: it still has its row, and its next attempt
     following = end.path / "next.json"
     if following.is_dir():
         os.rename(following, f"{following}~")  # the job's own doing
@@ -290,7 +290,9 @@ def _leave(spool: Spool, end: End) -> None:
     try:
         os.rename(end.path, final)
     except FileNotFoundError:
-        os.mkdir(os.path.dirname(final))
+        if not os.path.isdir(end.path):
+            return  # the job has deleted it
+        os.makedirs(os.path.dirname(final), exist_ok=True)
         os.rename(end.path, final)
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):

@@ -21,6 +21,7 @@ _REMOTE = ("nfs", "cifs", "smb", "fuse", "9p", "ceph", "lustre", "gpfs", "gluste
 _CLOSE_WRITE, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x8, 0x40, 0x80, 0x100, 0x200
 _OVERFLOW = 0x4000
 _COME = _CREATE | _MOVED_TO | _CLOSE_WRITE
+_NAMES = _CREATE | _MOVED_TO | _DELETE | _MOVED_FROM  # that ledger.jsonl has grown is no news to its writer
 _HEAD = struct.Struct("iIII")
 
 
@@ -82,8 +83,8 @@ class Inotify:
         try:
             for directory, mask in (
                 (spool.queue, _COME),
-                (spool.root, _COME | _DELETE | _MOVED_FROM),
-                (spool.hosts, _COME | _DELETE | _MOVED_FROM),
+                (spool.root, _NAMES),
+                (spool.hosts, _NAMES),
             ):
                 watch_id = self._call(self._libc.inotify_add_watch, self._fd, os.fsencode(directory), mask)
                 self._directories[watch_id] = directory

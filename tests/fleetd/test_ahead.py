@@ -1,0 +1,46 @@
+"""Short jobs stand at a lane's door before it is free; nobody may lose by that."""
+
+from fleetd.job import seconds
+
+
+def crowd(rig, *, before, after):
+    """Short jobs, a long one, short jobs: their names in order."""
+    names = [f"a{n:03d}" for n in range(before)] + ["b-long"] + [f"c{n:03d}" for n in range(after)]
+    for name in names:
+        rig.drop(name, "sleep" if name == "b-long" else "true", *(["2"] if name == "b-long" else []), rerun_safe=True)
+    return names
+
+
+def test_what_stands_behind_a_long_job_is_taken_back_and_runs_elsewhere(rig):
+    crowd(rig, before=40, after=20)
+    assert rig.once(lanes=2) == 0
+    rows = {row["job"]: row for row in rig.rows()}
+    assert len(rows) == 61
+    assert all(row["attempt"] == 1 for row in rows.values())
+    late = seconds(rows["b-long"]["started"]) + 1.5
+    assert not [name for name, row in rows.items() if seconds(row["started"]) > late]
+
+
+def test_what_stands_at_a_door_under_stop_now_goes_back_without_a_row(rig, wait_for):
+    names = crowd(rig, before=40, after=20)
+    rig.start(lanes=1)
+    rig.pid("b-long")
+    (rig.root / "STOP_NOW").touch()
+    wait_for(lambda: rig.rows("stop"))
+    outcomes = {row["job"]: row["outcome"] for row in rig.rows()}
+    assert outcomes == dict.fromkeys(names[:40], "ok") | {"b-long": "stopped"}
+    wait_for(lambda: len(rig.spool.waiting()) == 21)
+    assert not list((rig.spool.running / "calber").iterdir())
+
+
+def test_a_killed_daemon_s_orders_run_once(rig, wait_for):
+    for n in range(60):
+        rig.shell(f"j{n:03d}", f"echo x >> $FLEET_SPOOL/ran-{n:03d}", rerun_safe=False)
+    for _ in range(3):
+        daemon = rig.start(lanes=2)
+        wait_for(rig.rows)
+        daemon.kill()
+        daemon.wait()
+    rig.start(lanes=2)
+    wait_for(lambda: len(rig.rows()) == 60)
+    assert all((rig.root / f"ran-{n:03d}").read_text() == "x\n" for n in range(60))

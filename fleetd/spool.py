@@ -221,7 +221,8 @@ def find_spool(flag: str | None, environ: Mapping[str, str]) -> Spool:
 def spool_path(flag: str | None, environ: Mapping[str, str]) -> Path:
     """Where the spool is or would be."""
     state = environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return Path(flag or environ.get("FLEET_SPOOL") or Path(state) / "fleet/spool").absolute()
+    path = Path(flag or environ.get("FLEET_SPOOL") or Path(state) / "fleet/spool").absolute()
+    return path.resolve() if ".." in path.parts else path
 
 
 def init_spool(root: Path, *, home: str | None) -> Spool:
@@ -238,10 +239,11 @@ def init_spool(root: Path, *, home: str | None) -> Spool:
 
 
 def _settings_text(home: str | None) -> str:
+    named = f'home = "{home}"' if home else '# home = "…"'
     return f"""\
 # Settings of this spool, for every host. What is commented out shows the default.
 spool = 1                # the format
-{f'home = "{home}"' if home else '# home = "…"'}          # the host that merges the ledger
+{named:<24} # the host that merges the ledger
 # poll_s = 2.0           # seconds between looks where nothing wakes the daemon
 # grace_s = 10.0         # seconds between TERM and KILL
 # failures = 5           # failures in a row that open the breaker

@@ -6,12 +6,13 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from planner.arena.rules import CELL, CELLS, TICKS_PER_S
-from planner.brain.record import Duel, Recording, duels, record, shots
+from planner.arena.rules import CELL, CELLS, SHELL_RADIUS, TICKS_PER_S
+from planner.brain.record import Duel, Recording, Shot, duels, record, shots
 from planner.brain.weights import BEHAVIOURS, DEFAULT, whole_weights
 
 NAMES = ("player", "reference")
 COLOURS = ("#2a78b5", "#d9792b")
+HEALTH, POWER = "#3f9b57", "#8a5fb0"
 PX = 40  # a cell
 HEAD = 64  # of the picture, above the map
 
@@ -80,7 +81,8 @@ def replay_svg(seed: int, seconds: float) -> str:
         (
             f'<text x="8" y="46" fill="{COLOURS[0]}">player</text>'
             f'<text x="70" y="46" fill="{COLOURS[1]}">reference</text>'
-            '<text x="160" y="46" fill="#666">lines: ways · thin: shells · dots: hits · rings: starts</text>'
+            '<text x="160" y="46" font-size="13" fill="#666">lines: ways · dashes: shells · dots: hits · rings: starts'
+            f' · <tspan fill="{HEALTH}">+</tspan> health · <tspan fill="{POWER}">p</tspan> power-up</text>'
         ),
         f'<svg y="{HEAD}" width="{size}" height="{size}">',
         *_ground(r),
@@ -132,7 +134,7 @@ def _ground(r: Recording) -> list[str]:
         if mark == "#":
             parts.append(f'<rect x="{x * PX}" y="{y * PX}" width="{PX}" height="{PX}" fill="#5b5750"/>')
         elif mark in "hp":
-            colour, sign = ("#3f9b57", "+") if mark == "h" else ("#8a5fb0", "p")
+            colour, sign = (HEALTH, "+") if mark == "h" else (POWER, "p")
             middle = f'x="{x * PX + PX // 2}" y="{y * PX + PX // 2 + 7}"'
             parts.append(f'<text {middle} text-anchor="middle" font-size="22" fill="{colour}">{sign}</text>')
     return parts
@@ -148,7 +150,7 @@ def _drawn(r: Recording, duel: Duel, faint: float) -> list[str]:
         parts.append(f'<polyline points="{points}" {style} stroke-width="2.5" opacity="{faint:.2f}"/>')
         parts.append(f'<circle cx="{way[0, 0]:.1f}" cy="{way[0, 1]:.1f}" r="7" {style}/>')
     for shot in shots(r, duel):
-        (x1, y1), (x2, y2) = ((PX * x, PX * y) for x, y in (shot.start, shot.end))
+        (x1, y1), (x2, y2) = ((PX * x, PX * y) for x, y in (shot.start, impact(r, shot)))
         colour = COLOURS[shot.by]
         parts.append(
             f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" '
@@ -157,3 +159,18 @@ def _drawn(r: Recording, duel: Duel, faint: float) -> list[str]:
         if shot.hit:
             parts.append(f'<circle cx="{x2:.1f}" cy="{y2:.1f}" r="4" fill="{colour}" opacity="{max(faint, 0.5):.2f}"/>')
     return parts
+
+
+def impact(r: Recording, shot: Shot) -> tuple[float, float]:
+    """Where a shell's way ends, in cells: at the edge of the tank it hits, or at the wall; its record goes on a little."""
+    start, end = np.array(shot.start), np.array(shot.end)
+    far = float(np.hypot(*(end - start)))
+    if shot.hit:
+        share = max(far - SHELL_RADIUS / 4096, 0.0) / max(far, 1e-9)
+    else:
+        steps = np.linspace(0.0, 1.0, int(far * 64) + 2)
+        cells = np.clip((start + np.outer(steps, end - start)).astype(int), 0, CELLS - 1)
+        walls = np.flatnonzero([r.map.rows[y][x] == "#" for x, y in cells])
+        share = float(steps[walls[0]]) if walls.size else 1.0
+    x, y = start + share * (end - start)
+    return float(x), float(y)

@@ -190,6 +190,7 @@ def test_a_replay_is_a_well_formed_picture_with_walls_ways_and_shots():
     assert tags.count("rect") > 60
     assert tags.count("polyline") >= 2
     assert tags.count("line") > 3
+    assert "".join(picture.itertext()).count("p power-up") == 1
 
 
 @pytest.mark.parametrize(

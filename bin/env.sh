@@ -28,9 +28,13 @@ if ! ready "$extras" && { [ -n "$extras" ] || ! ready dev; }; then
     "$python" "$root/bin/make-venv" $extras || exit
 fi
 
+FLEET_CALLED=${0%"${0##*/}"} # how hints name the commands where they are not on the caller's PATH
+case ":$PATH:" in
+    *":${FLEET_CALLED%/}:"*) FLEET_CALLED= ;;
+esac
 case $PATH in
     "$venv/bin":*) ;;
     *) PATH=$venv/bin:$PATH ;;
 esac
 : "${FLEET_SPOOL:=$root/spool}"
-export PATH FLEET_SPOOL
+export PATH FLEET_SPOOL FLEET_CALLED

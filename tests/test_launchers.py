@@ -39,6 +39,7 @@ def test_two_at_once_on_a_bare_checkout_make_one_environment(copy):
     said = [finish(process) for process in both]
     assert all(out.startswith("fleet 0.") for out, _ in said)
     assert sum("making the virtual environment" in err for _, err in said) == 1
+    assert sum("waiting for another command that makes" in err for _, err in said) == 1
     began = time.monotonic()
     _, err = finish(start(copy / "bin" / "treadcore", "--help"))
     assert (err, time.monotonic() - began < 5) == ("", True)
@@ -73,5 +74,15 @@ def test_a_checkout_that_was_moved_is_made_anew(copy):
 
 
 def test_the_spool_is_the_checkout_s_unless_another_is_named(copy, tmp_path):
-    assert finish(start(copy / "bin" / "fleet", "init"))[0] == f"{copy}/spool\n"
+    out, err = finish(start(copy / "bin" / "fleet", "init"))
+    assert out == f"{copy}/spool\n"
+    assert f"{copy}/bin/fleet up does it all" in err
     assert finish(start(copy / "bin" / "fleet", "init", "--spool", str(tmp_path / "s")))[0] == f"{tmp_path}/s\n"
+
+
+def test_hints_name_what_the_shell_finds(copy):
+    line = "PATH=$PWD/bin:$PATH; fleet init -q; fleet; cd bin; ./fleet"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    _, err = finish(subprocess.Popen(["sh", "-c", line], cwd=copy, start_new_session=True, **pipes))
+    hints = [line for line in err.splitlines() if line.startswith("hint: no daemon")]
+    assert [hint.rpartition("; ")[2] for hint in hints] == ["fleet up starts all of it", "./fleet up starts all of it"]

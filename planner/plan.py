@@ -1,6 +1,7 @@
 """plan.toml: what is played, on how many seeds, by which policy. Every error comes at once, as file:line:column."""
 
-import math
+import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,12 +45,16 @@ def _texts(value: Any) -> bool:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000
 
+
+SECONDS_MOST = 1_000_000
+CORES_MOST = 4096
+TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 
 _COMMAND: _Rule = (lambda v: _texts(v) and len(v) > 0 and v[0] != "", "a list of strings, the command first")
 _COUNT: _Rule = (_count, "a whole number from 1")
@@ -57,8 +62,12 @@ _DECIDING: _Rule = (
     lambda v: _count(v) and v >= LEAST_SEEDS,
     f"a whole number from {LEAST_SEEDS}: fewer seeds decide nothing",
 )
-_ABOVE: _Rule = (lambda v: _number(v) and v > 0, "a number above 0")
-_TAGS: _Rule = (_texts, "a list of tags")
+_SECONDS: _Rule = (lambda v: _number(v) and 0 < v <= SECONDS_MOST, f"a number above 0, at most {SECONDS_MOST:,}")
+_CORES: _Rule = (lambda v: _count(v) and v <= CORES_MOST, f"a whole number from 1 to {CORES_MOST}")
+_TAGS: _Rule = (
+    lambda v: _texts(v) and all(map(TAG.fullmatch, v)),
+    "a list of tags, each of letters, digits, dot, dash, underline",
+)
 _SHARE: _Rule = (lambda v: _number(v) and 0 <= v <= 1, "a number from 0 to 1")
 _TABLE: _Rule = (lambda v: isinstance(v, dict), "a table")
 
@@ -72,11 +81,11 @@ TOP: Mapping[str, _Rule] = {
 }
 TRIAL: Mapping[str, _Rule] = {
     "seeds": _COUNT,
-    "seconds": _ABOVE,
+    "seconds": _SECONDS,
     "heldout": _DECIDING,
-    "cores": _COUNT,
+    "cores": _CORES,
     "deterministic": (lambda v: isinstance(v, bool), "true or false"),
-    "play_timeout_s": _ABOVE,
+    "play_timeout_s": _SECONDS,
     "needs": _TAGS,
 }
 NET: Mapping[str, _Rule] = {

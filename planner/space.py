@@ -1,6 +1,7 @@
 """Variables: where each starts, how far it may go, its smallest change. The format of space.toml."""
 
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,11 @@ class Variable:
         if self.type == "int":
             return round(value)
         return round(value, 11 - math.floor(math.log10(self.step))) + 0.0
+
+    def inside(self, value: float) -> float:
+        """The value, or where it is played when the range or the type no longer allows it."""
+        bounded = min(max(value, self.low), self.high)
+        return value if bounded == value and self.type == "float" else self.typed(bounded)
 
     def moved(self, value: float, direction: int) -> float | None:
         """The value one step up (+1) or down (-1), cut at the bound; None at the bound: under half a step is left."""
@@ -107,9 +113,14 @@ def _words(doc: Doc, keys: Keys, table: Mapping[str, Any]) -> Iterator[str]:
             yield doc.complaint((*keys, key), f'expected "{allowed[0]}" or "{allowed[1]}", got {table[key]!r}')
 
 
+def _finite(value: float) -> bool:
+    """Also of a whole number that no double can hold."""
+    return abs(value) <= sys.float_info.max
+
+
 def _number(key: str, value: Any, kind: Any) -> str | None:
     """Why the value cannot stand at the key, or None."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
         return f"expected a finite number, got {value!r}"
     if key == "step" and value <= 0:
         return f"expected a step above 0, got {value!r}"
@@ -124,3 +135,13 @@ def _range(doc: Doc, keys: Keys, table: Mapping[str, Any]) -> Iterator[str]:
         yield doc.complaint((*keys, "low"), f"the range is inverted: low {low!r} is above high {high!r}")
     elif not low <= start <= high:
         yield doc.complaint((*keys, "start"), f"{start!r} is outside the range {low!r} to {high!r}")
+    elif low < high and (why := _step(table["step"], low, high)):
+        yield doc.complaint((*keys, "step"), why)
+
+
+def _step(step: float, low: float, high: float) -> str | None:
+    """Why no variable of that range can ever move by the step, or not everywhere."""
+    if step > high - low:
+        return f"{step!r} is larger than the range {low!r} to {high!r}: it could never be made"
+    far = max(abs(low), abs(high))
+    return f"{step!r} is lost in rounding beside {far!r}" if float(far) - step == far else None

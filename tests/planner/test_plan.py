@@ -28,6 +28,17 @@ def test_what_is_not_said_has_the_real_defaults(tmp_path):
         (PLAN + "[trial]\nseeds = 0\n", "plan.toml:4:1: trial.seeds: expected a whole number from 1, got 0"),
         (PLAN + "[trial]\nseconds = inf\n", "trial.seconds: expected a number above 0"),
         (PLAN + "[trial]\ndeterministic = 1\n", "trial.deterministic: expected true or false"),
+        (
+            PLAN + "[trial]\nseconds = 1e308\n",
+            "plan.toml:4:1: trial.seconds: expected a number above 0, at most 1,000,000",
+        ),
+        (
+            PLAN + "[trial]\nplay_timeout_s = 1e308\n",
+            "trial.play_timeout_s: expected a number above 0, at most 1,000,000",
+        ),
+        (PLAN + "[trial]\ncores = 4097\n", "plan.toml:4:1: trial.cores: expected a whole number from 1 to 4096"),
+        (PLAN + '[trial]\nneeds = ["gpu", "a b"]\n', "plan.toml:4:1: trial.needs: expected a list of tags, each of"),
+        (PLAN + '[trial]\nneeds = [""]\n', "trial.needs: expected a list of tags, each of"),
         ('name = "x"\n', "census: is missing"),
         (PLAN + '[policy]\nname = "screen"\n', 'plan.toml:4:1: policy.name: "screen" comes in a later version'),
         (PLAN + '[policy]\nname = "magic"\n', 'no policy is called "magic"'),

@@ -31,6 +31,11 @@ def space(tmp_path, *tables):
         ("step = 0.1", 'step = 0.1\ntype = "whole"', 7, "type"),
         ("step = 0.1", 'step = 0.1\ngroup = "fun"', 7, "group"),
         ("step = 0.1", "", 1, "step"),
+        ("step = 0.1", "step = 4.5", 6, "step"),
+        ("step = 0.1", "step = 1e300", 6, "step"),
+        ("step = 0.1", "step = 1e-17", 6, "step"),
+        ("high = 2.0", "high = 1e17", 6, "step"),
+        ("high = 2.0", f"high = 1{'0' * 400}", 5, "high"),
     ],
 )
 def test_a_bad_variable_is_refused_with_line_and_field(tmp_path, old, new, line, field):
@@ -69,6 +74,17 @@ def variable(**changes):
 def test_a_step_that_does_not_divide_the_range_is_cut_at_the_bound():
     assert variable().moved(0.8, 1) == 1.0
     assert variable().moved(-0.8, -1) == -1.0
+
+
+def test_a_step_may_be_the_whole_range_and_a_fixed_variable_has_any(tmp_path):
+    read_space(space(tmp_path, GOOD.replace("step = 0.1", "step = 4.0")))
+    fixed = GOOD.replace("low = -2.0", "low = 0.25").replace("high = 2.0", "high = 0.25")
+    assert read_space(space(tmp_path, fixed)).starts() == {"a": 0.25}
+
+
+def test_a_value_is_played_inside_of_the_range():
+    assert [variable().inside(v) for v in (-3.0, 0.123456789, 1.0, 7.0)] == [-1.0, 0.123456789, 1.0, 1.0]
+    assert repr(variable(type="int", step=1.0).inside(0.7)) == "1"
 
 
 def test_at_its_bound_a_variable_does_not_move():

@@ -24,7 +24,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         parents=[common_options(first=True)],
     )
-    parser.set_defaults(run="cli_show:suggest", top=10)
+    parser.set_defaults(run="cli_suggest:suggest", top=10)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", parser_class=Parser)
     common = common_options(first=False)
 
@@ -37,7 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("init", "cli_init:init", "write plan.toml and space.toml for treadcore; never overwrites")
     _fill_options(add("fill", "cli_fill:fill", "write the verdicts that are due and queue what comes next"))
     add("next", "cli_show:upcoming", "what is tried next, and when each variable was last read")
-    suggest = add("suggest", "cli_show:suggest", "the strongest trials, and what to do about each")
+    suggest = add("suggest", "cli_suggest:suggest", "the strongest trials, and what to do about each")
     suggest.add_argument("--top", type=whole_number(1), default=10, metavar="N", help="how many (default: 10)")
     add("best", "cli_show:best", "the weights adopted so far")
     adopt = add("adopt", "cli_adopt:adopt", "adopt a trial that held-out seeds have confirmed")
@@ -50,7 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
 def _fill_options(fill: argparse.ArgumentParser) -> None:
     at_least_1 = whole_number(1)
     fill.add_argument("--depth", type=at_least_1, metavar="N", help="jobs waiting and running (default: 2 a lane)")
-    fill.add_argument("--count", type=at_least_1, metavar="N", help="add at most N jobs, at whatever depth")
+    fill.add_argument("--count", type=whole_number(0), metavar="N", help="add at most N jobs; 0: only judge")
     fill.add_argument("--plays", type=at_least_1, metavar="N", help="a budget: plays read and queued in all")
     fill.add_argument("--watch", action="store_true", help="go on until the budget is spent and judged, or Ctrl-C")
     fill.add_argument("--dry-run", action="store_true", help="say what would be added; write nothing")

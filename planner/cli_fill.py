@@ -9,15 +9,18 @@ from datetime import UTC, datetime
 from typing import NoReturn
 
 from fleetd import NotFound, Spool, Talk, Terminated, TryLater, Usage, allowed_cores, count, find_spool, host_name
+from planner.cli_width import say_wrapped
 from planner.due import Order, asked_again, plays_expected
 from planner.edits import Edits
 from planner.fill import LOCK_S, Filler
 from planner.plan import read_plan
+from planner.reading import check_census
 from planner.standing import Course, Standing
 from planner.trial import Block
 
 LOOK_S = 0.5
 LOOK_ANYWAY_S = 30.0
+NAMED = 5  # rows of odd content
 WAIT_S = 2.0  # for another fleet-plan, before a watch says so and tries again
 
 
@@ -43,8 +46,18 @@ def fill(args: argparse.Namespace, talk: Talk) -> int:
             talk.say(str(ended))
             return 0
     seen, added, stop = _pass(filler, order, talk)
-    _said_summary(filler, seen, added, stop, talk)
+    _said_summary(filler, seen, order, added, stop, talk)
     return 0
+
+
+def tell(filler: Filler, seen: Standing, talk: Talk) -> None:
+    """Say, once in this process, what no longer holds of the best; with -v also which rows count for nothing."""
+    notes, odd = list(seen.best.notes), filler.odd
+    if talk.verbose and odd:
+        named = ", ".join(f"{host} {seq}" for host, seq in odd[:NAMED]) + ("…" if len(odd) > NAMED else "")
+        notes.append(f"{count(len(odd), 'row')} of odd content skipped (host and seq: {named})")
+    for note in filler.untold(notes):
+        say_wrapped(note, talk)
 
 
 def _pass(filler: Filler, order: Order, talk: Talk, wait_s: float = LOCK_S) -> tuple[Standing, int, str | None]:
@@ -52,7 +65,8 @@ def _pass(filler: Filler, order: Order, talk: Talk, wait_s: float = LOCK_S) -> t
     with filler.alone(wait_s):
         seen, rows = filler.settle()
         for row in rows:
-            talk.say(f"{row.event}: {row.body['sentence']}")
+            say_wrapped(f"{row.event}: {row.body['sentence']}", talk)
+        tell(filler, seen, talk)
         added, stop = _add(filler, seen, _deep(filler.spool, order), talk)
     return seen, added, stop
 
@@ -99,6 +113,8 @@ def _add(filler: Filler, seen: Standing, order: Order, talk: Talk) -> tuple[int,
     blocks = filler.due(seen, order)
     if stops := filler.spool.stops():
         return 0, min(stops)
+    if blocks:
+        check_census(filler.plan.census, talk.environ)
     try:
         for block, id_ in zip(blocks, filler.publish(blocks), strict=False):
             added += 1
@@ -109,7 +125,10 @@ def _add(filler: Filler, seen: Standing, order: Order, talk: Talk) -> tuple[int,
 
 
 def _dry_run(filler: Filler, order: Order, talk: Talk) -> int:
-    blocks = filler.due(filler.look(), _deep(filler.spool, order))
+    seen = filler.look()
+    tell(filler, seen, talk)
+    if blocks := filler.due(seen, _deep(filler.spool, order)):
+        check_census(filler.plan.census, talk.environ)
     for block in blocks:
         _said_job(None, block, talk)
     talk.say(f"would add {count(len(blocks), 'job')} to {len(filler.alive)} that wait or run; nothing was written")
@@ -118,7 +137,7 @@ def _dry_run(filler: Filler, order: Order, talk: Talk) -> int:
 
 def _watch(filler: Filler, order: Order, talk: Talk) -> int:
     left, said_stop, said_busy, mark, looked = order.count, False, False, None, 0.0
-    edits = Edits(filler.plan)
+    edits = Edits(filler.plan, lambda plan: check_census(plan.census, talk.environ))
     while True:
         if edits.look(talk.say):
             filler, mark = filler.after(edits.plan), None
@@ -180,11 +199,14 @@ def _said_job(id_: str | None, block: Block, talk: Talk) -> None:
         talk.data(f"{id_ or '-'}  {trial.id}  {trial.change}  {count(len(seeds), 'seed')}, {what}")
 
 
-def _said_summary(filler: Filler, seen: Standing, added: int, stop: str | None, talk: Talk) -> None:
+def _said_summary(filler: Filler, seen: Standing, order: Order, added: int, stop: str | None, talk: Talk) -> None:
     if stop:
         talk.say(f"{filler.spool.root / stop} stands: nothing is added; fleet resume lifts it")
         return
     busy = len(filler.alive) + added
+    if order.count == 0:
+        talk.say(f"judged; {busy} wait or run, {count(sum(seen.plays.values()), 'play')} read so far")
+        return
     talk.say(f"added {count(added, 'job')}; {busy} wait or run, {count(sum(seen.plays.values()), 'play')} read so far")
     if not busy:
         talk.say("nothing is queued: the budget is spent, or every variable is at its bounds (fleet-plan next)")

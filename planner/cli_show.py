@@ -1,38 +1,52 @@
-"""fleet-plan next, suggest, best and log: what the standing says, for people and as JSON."""
+"""fleet-plan next, best and log: what the standing says, for people and as JSON."""
 
 import argparse
 import time
+from collections.abc import Sequence
 from itertools import cycle
 from typing import Any
 
 from fleetd import Talk, clock, columns, count, seconds
-from planner.cli_fill import open_filler
+from planner.cli_fill import open_filler, tell
+from planner.cli_width import say_wrapped, short_change, short_effect, short_name, table_width, widest, wrapped
 from planner.due import Order, blocks_due
+from planner.facts import Ruling
 from planner.fill import numbers
 from planner.policy import DIRECTIONS, moves
 from planner.seeds import Purpose
-from planner.standing import Course, Stage, Standing
-from planner.stats import LEAST_SEEDS, Paired, shrunk, smallest_seen, spread
-from planner.verdict import Call, decimals, effect, judge, read_of, signed
+from planner.standing import Course, Standing
+from planner.trial import Block
+from planner.verdict import read_of
 
 AHEAD = 6
+
+Turn = tuple[str, float, float | None, Course | None]  # variable, value, where to, the trial that read it last
 
 
 def log(args: argparse.Namespace, talk: Talk) -> int:
     """The verdicts, oldest first."""
-    seen = open_filler(args, talk).look()
-    for ruling in seen.rulings:
+    filler = open_filler(args, talk)
+    seen = filler.look()
+    tell(filler, seen, talk)
+    for ruling in seen.history:
+        undone = seen.undone.get(ruling.key)
         if talk.json:
             body = {k: v for k, v in ruling.body.items() if k not in ("schema", "crc")}
-            talk.emit({"schema": "fleet.verdict/1", **body})
+            talk.emit({"schema": "fleet.verdict/1", **body, "undone": undone})
         else:
-            style = "green" if ruling.event == "adopt" else "dim"
-            talk.data(
-                f"{_local(ruling.at):16}  {talk.paint(style, f'{ruling.event:5}')}  {ruling.trial}  {ruling.sentence}"
-            )
-    if not seen.rulings:
+            talk.data(_ruled(ruling, undone, talk))
+    if not seen.history:
         talk.say("no verdict yet: a trial has one when its reads are in and `fleet-plan fill` has looked")
     return 0
+
+
+def _ruled(ruling: Ruling, undone: str | None, talk: Talk) -> str:
+    """The verdict, and behind it what became of it."""
+    style = "dim" if undone or ruling.event == "keep" else "green"
+    head, event = f"{_local(ruling.at):16}  ", f"{ruling.event:5}"
+    text = f"{head}{event}  {ruling.trial}  {ruling.sentence}" + (f" ({undone})" if undone else "")
+    lines = wrapped(text, talk.out, talk)
+    return head + talk.paint(style, event) + lines[len(head) + len(event) :]
 
 
 def _local(at: str) -> str:
@@ -44,6 +58,7 @@ def best(args: argparse.Namespace, talk: Talk) -> int:
     """The weights adopted so far, and how they came to be."""
     filler = open_filler(args, talk)
     seen = filler.look()
+    tell(filler, seen, talk)
     now, plays = seen.best, sum(seen.plays.values())
     if talk.json:
         head = {"schema": "fleet.best/1", "weights": dict(now.weights), "net": None, "defaults": now.defaults}
@@ -58,7 +73,7 @@ def best(args: argparse.Namespace, talk: Talk) -> int:
         talk.data(talk.paint("bold", line) if now.weights[name] != starts[name] else line)
     talk.say(f"defaults {now.defaults}: {count(len(now.adoptions), 'adoption')} in {count(plays, 'play')}")
     for ruling in now.adoptions:
-        talk.say(f"{_local(ruling.at):16}  {ruling.sentence}")
+        say_wrapped(f"{_local(ruling.at):16}  {ruling.sentence}", talk)
     return 0
 
 
@@ -66,6 +81,7 @@ def upcoming(args: argparse.Namespace, talk: Talk) -> int:
     """What would be queued next, and each variable with its last reads up and down."""
     filler = open_filler(args, talk)
     seen = filler.look()
+    tell(filler, seen, talk)
     blocks = blocks_due(seen, filler.plan, Order(count=AHEAD), 0)
     last = _last_reads(seen)
     variables = [
@@ -75,19 +91,40 @@ def upcoming(args: argparse.Namespace, talk: Talk) -> int:
     if talk.json:
         talk.emit(_next_json(seen, blocks, variables))
         return 0
+    width = table_width(talk)
     for block in blocks:
-        held = "held-out, " if block.purpose is Purpose.HELDOUT else ""
-        talk.data(f"next  {block.trial.change}  {held}{count(len(block.seeds), 'seed')}, pass {block.trial.pass_}")
+        talk.data(_upcoming(block, width))
     if not blocks:
         talk.data("nothing left to try: every variable is at its bounds")
-    rows = [("VARIABLE", "NOW", "TO", "LAST READ")]
-    for name, value, to, course in variables:
-        rows.append((name, f"{value:g}", "at bound" if to is None else f"{to:g}", _when(seen, course)))
-    for line in ("", *columns(rows)):
+    for line in ("", *columns(_table(seen, variables, width))):
         talk.data(line)
     done = sum(course is not None for *_, course in variables)
     talk.say(f"pass {seen.pass_}; {done} of {len(variables)} changes were read at least once")
     return 0
+
+
+def _upcoming(block: Block, width: int) -> str:
+    held = "held-out, " if block.purpose is Purpose.HELDOUT else ""
+    what = f"  {held}{count(len(block.seeds), 'seed')}, pass {block.trial.pass_}"
+    return f"next  {short_change(block.trial, width - len('next  ') - len(what))}{what}"
+
+
+def _table(seen: Standing, variables: Sequence[Turn], width: int) -> list[tuple[str, ...]]:
+    """Whole where that fits; else without days and numbers of seeds, and with the names cut."""
+    rows = _rows(seen, variables, width, short=False)
+    if widest(rows) > width:
+        rows = _rows(seen, variables, width, short=True)
+        longest = max(len(row[0]) for row in rows)
+        rows = _rows(seen, variables, max(1, longest - max(0, widest(rows) - width)), short=True)
+    return rows
+
+
+def _rows(seen: Standing, variables: Sequence[Turn], room: int, *, short: bool) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("VARIABLE", "NOW", "TO", "LAST READ")]
+    for name, value, to, course in variables:
+        moved = "at bound" if to is None else f"{to:g}"
+        rows.append((short_name(name, room), f"{value:g}", moved, _when(seen, course, short=short)))
+    return rows
 
 
 def _last_reads(seen: Standing) -> dict[tuple[str, int], Course]:
@@ -103,17 +140,17 @@ def _read_at(course: Course) -> str:
     return (course.search.read_at if course.search else None) or ""
 
 
-def _when(seen: Standing, course: Course | None) -> str:
+def _when(seen: Standing, course: Course | None, *, short: bool) -> str:
+    """When the change was read last, and with what effect."""
     if course is None:
         return "never"
-    read = read_of(course.search)
-    old = "" if seen.current(course) else ", against an older best"
-    return f"{_local(_read_at(course))}  {effect(read) if read else 'nothing scored'}{old}"
+    read, at = read_of(course.search), _local(_read_at(course))
+    said = short_effect(read, counted=not short) if read else "none scored"
+    old = "" if seen.current(course) else "  older best"
+    return f"{at[5:] if short and len(at) > len('00:00:00') else at}  {said}{old}"
 
 
-def _next_json(
-    seen: Standing, blocks: list[Any], variables: list[tuple[str, float, float | None, Course | None]]
-) -> Any:
+def _next_json(seen: Standing, blocks: list[Any], variables: list[Turn]) -> Any:
     upcoming_ = [
         {"trial": b.trial.id, "variable": b.trial.variable, "from": b.trial.from_, "to": b.trial.to}
         | {"purpose": str(b.purpose), "seeds": [b.seeds.low, b.seeds.high], "pass": b.trial.pass_}
@@ -125,78 +162,3 @@ def _next_json(
         for name, value, to, course in variables
     ]
     return {"schema": "fleet.next/1", "pass": seen.pass_, "next": upcoming_, "variables": rows}
-
-
-def suggest(args: argparse.Namespace, talk: Talk) -> int:
-    """The trials against the present best that read strongest, and the last adoptions."""
-    filler = open_filler(args, talk)
-    seen = filler.look()
-    reads = [(c, r) for c in seen.courses.values() if seen.current(c) and (r := read_of(c.search or c.heldout))]
-    reads.sort(key=lambda pair: (-pair[1].mean / pair[1].se if pair[1].se else -pair[1].mean, pair[0].trial.id))
-    tau2 = spread(r for _, r in reads if r.n >= LEAST_SEEDS)
-    adopted = [c for ruling in seen.best.adoptions[-args.top :] if (c := seen.courses.get(ruling.trial))]
-    shown = reads[: args.top] + [(c, r) for c in reversed(adopted) if (r := read_of(c.search or c.heldout))]
-    if talk.json:
-        for course, read in shown:
-            talk.emit(_suggestion(seen, course, read, tau2))
-        return 0
-    rows = [("ID", "CHANGE", "SEARCH", "HELD-OUT", "ADVICE")]
-    rows += [(c.trial.id, c.trial.change, *_cells(seen, c, r, tau2, len(reads))) for c, r in shown]
-    for line in columns(rows) if shown else ():
-        talk.data(talk.paint("green", line) if line.endswith("adopted") else line)
-    _say_shown(seen, len(reads), filler.plan.seeds, talk)
-    return 0
-
-
-def _say_shown(seen: Standing, reads: int, seeds: int, talk: Talk) -> None:
-    if not reads:
-        talk.say("no trial against the present best has been read yet")
-    if seeds >= LEAST_SEEDS:
-        talk.say(f"{seeds} seeds can see {smallest_seen(seeds):.2f} standard deviations of a pair with 80 %")
-    spent = ", ".join(f"{n:,} {purpose}" for purpose, n in seen.plays.items() if n)
-    talk.say(f"plays so far: {spent or 'none'}; {count(len(seen.best.adoptions), 'adoption')}")
-
-
-def _cells(seen: Standing, course: Course, read: Paired, tau2: float, among: int) -> tuple[str, str, str]:
-    return _cell(course.search), _cell(course.heldout), advice(seen, course, read, tau2, among)
-
-
-def _cell(stage: Stage | None) -> str:
-    if read := read_of(stage):
-        return effect(read)
-    if stage is None:
-        return "not judged"
-    return "being read" if stage.alive else "nothing scored"
-
-
-def advice(seen: Standing, course: Course, read: Paired, tau2: float, among: int) -> str:
-    """What a person should make of the trial."""
-    if course.ruling:
-        if course.ruling.event == "adopt":
-            return "adopted"
-        expected = f", expected {signed(shrunk(read, tau2), decimals([read.se]))} when read again" if read.se else ""
-        said = "drop" if course.heldout else "the best stays"
-        return f"{said}: {course.ruling.reason}{expected if not course.heldout else ''}"
-    verdict = judge(course, current=seen.current(course))
-    if verdict.call is Call.MORE:
-        expected = signed(shrunk(read, tau2), decimals([read.se]))
-        return f"judge first: best of {among}, expected to shrink to about {expected}"
-    words = {Call.ADOPT: "adopt", Call.KEEP: "the best stays", Call.WAIT: "held-out seeds decide"}
-    return words[verdict.call] if course.heldout or verdict.call is not Call.WAIT else "being read"
-
-
-def _suggestion(seen: Standing, course: Course, read: Paired, tau2: float) -> Any:
-    trial = course.trial
-    return {
-        "schema": "fleet.suggestion/1",
-        "trial": trial.id,
-        "variable": trial.variable,
-        "from": trial.from_,
-        "to": trial.to,
-        "search": numbers(read_of(course.search)),
-        "heldout": numbers(read_of(course.heldout)),
-        "shrunk": shrunk(read, tau2),
-        "verdict": course.ruling.event if course.ruling else None,
-        "reason": course.ruling.reason if course.ruling else None,
-        "advice": advice(seen, course, read, tau2, 1),
-    }

@@ -40,6 +40,8 @@ def blocks_due(standing: Standing, plan: Plan, order: Order, busy: int) -> list[
     """The jobs to add to the `busy` ones that wait or run already."""
     depth = None if order.depth is None else order.depth - busy
     room = max(0, min((limit for limit in (depth, order.count) if limit is not None), default=0))
+    if not room:
+        return []
     expected = plays_expected(standing, plan)
     blocks: list[Block] = []
     for lot in _lots(standing, plan, order, room):

@@ -12,8 +12,10 @@ Mark = tuple[tuple[int, int, int] | None, ...]
 class Edits:
     """The plan as it stands."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, check: Callable[[Plan], None]) -> None:
+        """`check` raises what is wrong with a plan besides what it says."""
         self.plan = plan
+        self._check = check
         self._mark: Mark = ()
         self._wrong = ""
 
@@ -24,7 +26,9 @@ class Edits:
             return False
         self._mark, before, told = mark, self.plan, self._wrong
         try:
-            self.plan, self._wrong = read_plan(before.files[0]), ""
+            plan = read_plan(before.files[0])
+            self._check(plan)
+            self.plan, self._wrong = plan, ""
         except FleetError as error:
             self._wrong = str(error)
             if self._wrong != told:

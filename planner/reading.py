@@ -6,11 +6,11 @@ trials share their seeds, the best is read once on each host.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from fleetd import BadSettings, Row, encode_json, find_program
+from fleetd import BadData, BadSettings, Row, encode_json, find_program
 from planner.census import Answer, Play, collect
 from planner.trial import READS, TRIAL, Block, decode_reads, is_void, player_hash
 
@@ -48,8 +48,14 @@ def known_reads(rows: Iterable[Row], block: Block, build: str | None, job: str) 
 
 
 def _scores(result: Mapping[str, Any]) -> dict[tuple[str, int], float]:
-    hashes = [str(result.get("players", {}).get(player)) for player in PLAYERS]
-    reads = decode_reads(result).scores
+    players = result.get("players")
+    if not isinstance(players, dict):
+        return {}
+    hashes = [str(players.get(player)) for player in PLAYERS]
+    try:
+        reads = decode_reads(result).scores
+    except BadData:
+        return {}
     return {
         (hashes[side], seed): score
         for seed, pair in reads.items()
@@ -66,9 +72,15 @@ def not_void(rows: Iterable[Row], everywhere: Iterable[Row]) -> list[Row]:
 
 
 def replaced_by(rows: Iterable[Row], block: Block) -> str | None:
-    """The trial that was adopted in place of the best this block reads against, as far as these rows tell."""
-    adopted = (row.body for row in rows if row.event == "adopt" and row.body.get("plan") == block.name)
-    return next((str(body.get("trial")) for body in adopted if body.get("defaults") == block.trial.defaults), None)
+    """The trial that was adopted in place of the best this block reads against, as far as these rows tell.
+
+    The last adoption that leads to that best or from it tells: a later one may have led back to it.
+    """
+    best = block.trial.defaults
+    ours = [row for row in rows if row.event == "adopt" and row.body.get("plan") == block.name]
+    about = [row for row in ours if best in (row.body.get("defaults"), row.body.get("adopted"))]
+    last = max(about, key=lambda row: (row.at, row.host, row.seq), default=None)
+    return str(last.body.get("trial")) if last and last.body.get("defaults") == best else None
 
 
 def census_command(block: Block, environ: Mapping[str, str]) -> list[str]:
@@ -80,6 +92,12 @@ def census_command(block: Block, environ: Mapping[str, str]) -> list[str]:
         )
     program, *arguments = (word.replace("{build}", build) for word in block.census)
     return [find_program(program, environ), *arguments]
+
+
+def check_census(census: Sequence[str], environ: Mapping[str, str]) -> None:
+    """Raises NotFound when the program is not here, as its jobs would; what is built is not there yet."""
+    if "{build}" not in census[0]:
+        find_program(census[0], environ)
 
 
 class Sheet:

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 
 import pytest
 
@@ -140,6 +141,61 @@ def test_a_budget_is_plays_read_and_queued(farm):
 def test_count_adds_so_many_jobs(farm):
     assert len(farm.plan("fill", "--count", "7").stdout.splitlines()) == 7
     assert len(farm.spool.waiting()) == 7
+
+
+@pytest.mark.parametrize("stop", [None, "STOP_ADDING", "STOP_NOW"])
+def test_a_count_of_nought_judges_and_queues_nothing(farm, stop):
+    farm.plan("fill", "--count", "2")
+    farm.run()
+    farm.spool.plan.write_text(farm.spool.plan.read_text().replace(json.dumps(sys.executable), '"no-such-game"'))
+    if stop:
+        (farm.spool.root / stop).touch()
+    farm.plan("fill", "--count", "0")
+    assert (len(farm.rows("keep")), farm.spool.waiting()) == (2, [])
+
+
+def test_a_census_that_is_nowhere_is_said_before_anything_is_queued(farm):
+    right = farm.spool.plan.read_text()
+    farm.spool.plan.write_text(right.replace(json.dumps(sys.executable), '"no-such-game"'))
+    for words in (["fill"], ["fill", "--dry-run"], ["fill", "--watch"]):
+        done = farm.plan(*words, ok=False)
+        assert done.returncode == 66
+        assert "no-such-game: no such program on the PATH, nor beside " in done.stderr
+        assert farm.spool.waiting() == []
+    farm.spool.plan.write_text(right.replace(json.dumps(sys.executable), '"{build}/game"'))
+    farm.plan("fill", "--count", "1")
+    assert len(farm.spool.waiting()) == 1
+
+
+def cancelled(farm, id_):
+    """What a person's cancel leaves: the row, and no job."""
+    job = farm.spool.read_waiting(id_)
+    (farm.spool.queue / f"{id_}.json").unlink()
+    row = {"event": "result", "job": id_, "attempt": 1, "kind": job.kind, "outcome": "cancelled", "next": None}
+    farm.row(row | {"reason": "by a person", "payload": job.payload, "result": None})
+
+
+def test_a_cancelled_trial_gets_its_turn_again_in_the_same_pass(farm):
+    farm.plan("fill", "--count", "2")
+    (first, second), (trial, _) = farm.spool.waiting(), (p["trial"] for p in payloads(farm))
+    cancelled(farm, first)
+    farm.run_job(second)
+    farm.plan("fill", "--count", "1")
+    (job,) = farm.jobs()
+    assert (job.payload["trial"], job.payload["pass"]) == (trial, 1)
+    farm.run()
+    farm.plan("fill", "--count", "0")
+    assert "not read" not in [row.body["reason"] for row in farm.rows("keep")]
+    assert len(farm.rows("keep")) + farm.plan("suggest").stdout.count("held-out next") == 2
+
+
+def test_a_cancelled_held_out_block_is_asked_again_alone(farm):
+    held = until_heldout(farm)
+    id_ = next(id_ for id_ in farm.spool.waiting() if id_.startswith("40-"))
+    cancelled(farm, id_)
+    farm.run()
+    farm.plan("fill", "--count", "1")
+    assert [(p["trial"], p["seeds"]) for p in payloads(farm)] == [(held[0]["trial"], held[0]["seeds"])]
 
 
 @pytest.mark.parametrize("stop", ["STOP_ADDING", "STOP_NOW"])

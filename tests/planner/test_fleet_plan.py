@@ -1,8 +1,11 @@
 """The command line of `fleet-plan`: what it prints, and its exit codes."""
 
 import json
+import os
+import pty
 import signal
 import subprocess
+import termios
 
 import pytest
 
@@ -85,7 +88,69 @@ def test_suggest_shows_what_was_adopted_and_what_was_not(judged):
     assert lines.pop("ID").split() == ["ID", "CHANGE", "SEARCH", "HELD-OUT", "ADVICE"]
     adopted = {row.body["trial"] for row in judged.rows("adopt")}
     assert {id_ for id_, line in lines.items() if line.endswith("adopted")} == adopted
-    assert all(line.endswith("no seed changed") for line in lines.values() if "null" in line)
+    assert all(line.endswith("keep") for line in lines.values() if "null" in line)
+    said = [json.loads(line) for line in judged.plan("suggest", "--json", "--top", "20").stdout.splitlines()]
+    assert all("no seed of 20 changed, the best stays" in s["advice"] for s in said if s["variable"] == "null")
+
+
+def test_what_is_read_and_not_judged_says_so_until_fill_has_looked(farm):
+    farm.plan("fill", "--depth", "6")
+    farm.run()
+    done = farm.plan("suggest")
+    assert {line.rpartition("–")[2].strip() for line in done.stdout.splitlines()[1:]} <= {
+        "not judged yet",
+        "held-out next",
+    }
+    assert "not judged yet: `fleet-plan fill` judges" in done.stderr
+    advice = [json.loads(line)["advice"] for line in farm.plan("suggest", "--json").stdout.splitlines()]
+    assert any(line.startswith("not judged yet: fleet-plan fill judges; null 0 → ") for line in advice)
+    farm.plan("fill", "--count", "0")
+    after = farm.plan("suggest")
+    assert "not judged yet" not in after.stdout + after.stderr
+
+
+def on_a_terminal(farm, width, *words):
+    """What the command shows on a terminal that wide, as lines."""
+    keeper, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (50, width))
+    environ = {k: v for k, v in farm.plan_environ().items() if k != "COLUMNS"} | {"NO_COLOR": "1"}
+    with subprocess.Popen(farm.command(*words), env=environ, stdout=terminal, stderr=terminal):
+        os.close(terminal)
+        shown = b""
+        while data := _read(keeper):
+            shown += data
+    os.close(keeper)
+    return shown.decode().splitlines()
+
+
+def _read(keeper):
+    try:
+        return os.read(keeper, 65536)
+    except OSError:
+        return b""
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("command", ["suggest", "next", "best", "log"])
+def test_nothing_is_wider_than_the_terminal(judged, command, width):
+    judged.write_space("good", "bad", "null", "circle.of_a_very_long_name_that_nobody_would_give")
+    lines = on_a_terminal(judged, width, command)
+    assert max(map(len, lines)) <= width
+    if command == "log":
+        assert sum("  keep   t" in line or "  adopt  t" in line for line in lines) == len(judged.rows("keep", "adopt"))
+
+
+def test_on_a_narrow_terminal_names_are_cut_and_numbers_are_not(farm):
+    name = "circle.of_a_very_long_name_that_nobody_would_give"
+    farm.write_space(name, "null")
+    farm.plan("fill", "--count", "2")
+    farm.run()
+    first, *_ = (line for line in on_a_terminal(farm, 70, "suggest") if " 0 → " in line)
+    assert "circle.of_a" in first
+    assert "… 0 → " in first
+    trial = first.split()[0]
+    assert farm.plan("fill", "--heldout", trial, "--count", "1").returncode == 0
+    assert name in farm.plan("log").stdout
 
 
 def kept(farm):

@@ -131,6 +131,14 @@ def test_a_trial_whose_best_was_replaced_ends_without_a_play(farm):
     assert farm.run_job(id_) == {"schema": "fleet.reads/1", "reads": [], "plays": 0, "replaced": "t1"}
 
 
+def test_a_best_that_an_adoption_led_back_to_is_read_against(farm):
+    id_ = first(farm)
+    best, adopt = farm.jobs()[0].payload["best"]["defaults"], {"event": "adopt", "by": "a test", "plan": "hill"}
+    farm.row(adopt | {"trial": "t1", "defaults": best, "adopted": "other"})
+    farm.row(adopt | {"trial": "t2", "defaults": "other", "adopted": best})
+    assert farm.run_job(id_)["plays"] == 40
+
+
 @pytest.mark.parametrize("seeds", [[1, 21], [1_000_000_000, 1_000_000_020]])
 def test_heldout_seeds_from_another_range_are_refused_before_a_play(farm, seeds):
     id_ = first(farm)
@@ -162,8 +170,8 @@ def test_a_census_is_looked_for_on_the_path_first(farm, tmp_path):
 
 
 def test_a_census_that_is_nowhere_is_said_with_where_it_was_looked_for(farm):
-    farm.spool.plan.write_text(farm.spool.plan.read_text().replace(json.dumps(sys.executable), '"no-such-game"'))
-    farm.plan("fill", "--count", "1")
+    id_ = first(farm)
+    farm.job_of(id_, payload={**farm.jobs()[0].payload, "census": ["no-such-game"]})
     farm.run()
     row = farm.rows("result")[-1].body
     assert row["exit"] == 66

@@ -1,6 +1,8 @@
 """`fleet-plan fill --watch` beside others, and beside a person who edits its files."""
 
+import json
 import subprocess
+import sys
 from contextlib import ExitStack, contextmanager
 
 
@@ -48,6 +50,17 @@ def test_an_edited_space_is_followed(farm, wait_for):
         said(watch, "was edited")
         farm.run()
         wait_for(lambda: any(job.payload["variable"] == "odd" for job in farm.jobs()))
+
+
+def test_a_census_edited_to_one_that_is_nowhere_is_an_edit_with_errors(farm, wait_for):
+    with watching(farm, "--depth", "2") as watch:
+        wait_for(lambda: len(farm.spool.waiting()) == 2)
+        right = farm.spool.plan.read_text()
+        farm.spool.plan.write_text(right.replace(json.dumps(sys.executable), '"no-such-game"'))
+        said(watch, "no-such-game: no such program")
+        said(watch, "the old plan stays")
+        farm.run()
+        wait_for(lambda: len(farm.spool.waiting()) == 2)
 
 
 def test_an_edit_with_errors_is_said_once_and_the_old_plan_stays(farm, wait_for):

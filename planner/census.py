@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
 from fleetd import NotFound, decode_json, encode_json
+from planner.stats import SCORE_MOST
 
 ASKED_MOST = 2
 LINE_MAX = 1 << 20
 CHUNK = 1 << 16
-SCORE_MOST = 1e300
 LEAVE_S = 5.0  # for a census that has answered everything to end by itself
 
 
@@ -183,7 +183,7 @@ def _answer(line: bytes, due: Mapping[int, Play]) -> Answer | None:
 def _wrong_score(score: Any) -> str | None:
     if isinstance(score, bool) or not isinstance(score, int | float):
         return f"the score is no number: {str(score)[:40]!r}"
-    return None if abs(score) < SCORE_MOST else "the score is no finite double"
+    return None if abs(score) <= SCORE_MOST else f"the score is beyond ±{SCORE_MOST:g}"
 
 
 def _decode(line: bytes) -> Any:

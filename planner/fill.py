@@ -5,16 +5,17 @@ queue again, and the ledger last, so that a job on its way is seen at least once
 lock, each names its trial, and a trial that has one never gets another: running fill twice changes nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 from fleetd import BadData, Job, Ledger, Row, Spool, new_id, only_one, utc
 from planner.due import Order, blocks_due
+from planner.facts import Facts, Ruling
 from planner.plan import Plan
 from planner.seeds import Purpose
-from planner.standing import Course, Facts, Standing, standing
+from planner.standing import REPLACED, Course, Standing, standing
 from planner.stats import Paired
 from planner.trial import TRIAL, Block, decode_block, encode_block, player_hash
 from planner.verdict import Call, Verdict, judge, read_of
@@ -38,11 +39,25 @@ class Filler:
         self._ledger = Ledger(spool.ledger_d)
         self._facts = Facts(plan.name)
         self._blocks: dict[str, Block | None] = {}
+        self._told: set[str] = set()
         self.alive: set[str] = set()
 
     def after(self, plan: Plan) -> "Filler":
         """The same for another plan."""
-        return Filler(self.spool, plan, self.host, self._now)
+        filler = Filler(self.spool, plan, self.host, self._now)
+        filler._told = self._told
+        return filler
+
+    @property
+    def odd(self) -> Sequence[tuple[str, int]]:
+        """The rows (host, seq) of this plan that count for nothing because of their content."""
+        return self._facts.odd
+
+    def untold(self, notes: Iterable[str]) -> list[str]:
+        """Those that were not given here before."""
+        new = [note for note in notes if note not in self._told]
+        self._told.update(new)
+        return new
 
     @contextmanager
     def alone(self, wait_s: float = LOCK_S) -> Iterator[None]:
@@ -64,12 +79,16 @@ class Filler:
 
         Raises BadData when held-out seeds meet any others, before anything is written.
         At most one adoption counts against one best: the strongest goes first, and the others find theirs replaced.
+        A verdict whose reads were voided is voided first, by a row: whoever reads the ledger sees it undone.
         """
         rows: list[Row] = []
         while True:
             seen = self.look()
             if seen.overlap:
                 raise BadData(f"{self.spool.ledger_d}: {seen.overlap}; nothing is done until a void row names the row")
+            if shaken := self._facts.shaken():
+                rows += self._ledger.append(self.host, [void_row(self.plan, r, why, self.by) for r, why in shaken])
+                continue
             ruled = [(c, judge(c, current=seen.current(c))) for c in seen.courses.values() if not c.ruling]
             adopt = sorted((r for r in ruled if r[1].call is Call.ADOPT), key=lambda r: -_strength(r[1].read))
             due = adopt[:1] + [r for r in ruled if r[1].call is Call.KEEP]
@@ -132,6 +151,20 @@ def job_of(block: Block, plan: Plan, by: str, now: datetime) -> Job:
     )
 
 
+def void_row(plan: Plan, ruling: Ruling, why: str, by: str) -> dict[str, Any]:
+    """The body of the `void` row that takes a verdict back."""
+    host, seq = ruling.key
+    return {
+        "event": "void",
+        "by": by,
+        "reason": why,
+        "sentence": f"{ruling.event} {ruling.trial} is taken back: {why}",
+        "plan": plan.name,
+        "trial": ruling.trial,
+        "rows": [{"host": host, "seq": seq}],
+    }
+
+
 def verdict_row(plan: Plan, seen: Standing, course: Course, verdict: Verdict, by: str) -> dict[str, Any]:
     """The body of an `adopt` or `keep` row."""
     trial = course.trial
@@ -153,10 +186,18 @@ def verdict_row(plan: Plan, seen: Standing, course: Course, verdict: Verdict, by
         "stage": str(verdict.purpose),
         "search": numbers(read_of(course.search)),
         "heldout": numbers(read_of(course.heldout)),
+        "rests_on": [{"host": host, "seq": seq} for host, seq in _rests_on(course, verdict)],
     }
     if verdict.call is Call.ADOPT:
+        body["weights"] = dict(seen.best.weights)
         body["adopted"] = player_hash({**seen.best.weights, **candidate})
     return body | (numbers(verdict.read) or {"effect": None, "se": None, "n": 0, "interval": None})
+
+
+def _rests_on(course: Course, verdict: Verdict) -> list[tuple[str, int]]:
+    """The rows with the reads that decided; that a best was replaced is not read from any."""
+    stage = course.heldout if verdict.purpose is Purpose.HELDOUT else course.search
+    return sorted(stage.rows) if stage and verdict.reason != REPLACED else []
 
 
 def numbers(read: Paired | None) -> dict[str, Any] | None:

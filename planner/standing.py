@@ -1,53 +1,19 @@
 """The standing: what the ledger's rows say together. A pure fold in any order: the same rows, the same standing.
 
-Facts gathers rows as they come, without their weights; `standing` looks at the facts through the space, whose
-starts are the first best. Adoptions form a chain of hashes: each `adopt` row leads from the defaults it replaces to its
-own, and the best is where the chain ends. Rows of other defaults stay, but are never pooled with the present ones.
+`standing` looks at the facts through the space. Rows of other defaults stay, but are never pooled with the present ones.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from fleetd import BadData, Outcome, Row
+from fleetd import Outcome
+from planner.best import Best, best_of
+from planner.facts import Attempt, Facts, Key, Ruling
 from planner.seeds import Draw, Purpose, Span, overlap
 from planner.space import Space
-from planner.trial import TRIAL, Block, Reads, Trial, decode_block, decode_reads, player_hash
+from planner.trial import Block, Reads, Trial
 
-VERDICTS = ("adopt", "keep")
 REPLACED = "replaced"  # the reason of a keep whose best was replaced meanwhile: its turn in the rotation comes again
-
-Key = tuple[str, int]  # (host, seq)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """A result row of a trial's job, without the weights."""
-
-    host: str
-    at: str
-    job: str
-    attempt: int
-    outcome: str
-    final: bool
-    reason: str | None
-    trial: str
-    purpose: Purpose
-    seeds: Span
-    reads: Reads
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ruling:
-    """An adopt or keep row: the one verdict on a trial."""
-
-    event: str
-    at: str
-    key: Key
-    trial: str
-    reason: str
-    sentence: str
-    body: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +25,7 @@ class Stage:
     failures: Mapping[str, str] = field(default_factory=dict)  # job → reason, final
     alive: Mapping[str, Span] = field(default_factory=dict)  # job → seeds, waiting or running
     jobs: tuple[str, ...] = ()
+    rows: frozenset[Key] = frozenset()  # of the reads and the failures
     read_at: str | None = None
 
     def gaps(self, size: int) -> tuple[Span, ...]:
@@ -107,15 +74,6 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Best:
-    """The defaults adopted so far."""
-
-    weights: Mapping[str, float]
-    defaults: str
-    adoptions: tuple[Ruling, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """What was tried, what stands, what is under way."""
 
@@ -126,6 +84,8 @@ class Standing:
     plays: Mapping[Purpose, int]
     pass_: int
     rulings: tuple[Ruling, ...]
+    history: tuple[Ruling, ...] = ()  # every verdict, oldest first
+    undone: Mapping[Key, str] = field(default_factory=dict)  # a verdict of the history → why it counts no more
 
     def current(self, course: Course) -> bool:
         """Whether the trial is read against the best that stands now."""
@@ -136,110 +96,38 @@ class Standing:
         return course.ruling.reason == REPLACED if course.ruling else not self.current(course)
 
 
-class Facts:
-    """The rows of one plan, by what they are about. Adding a row twice, or in another order, changes nothing."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.trials: dict[str, Trial] = {}
-        self.draws: dict[tuple[str, Purpose], Draw] = {}
-        self._attempts: dict[Key, Attempt] = {}
-        self._rulings: dict[Key, Ruling] = {}
-        self._void: set[Key] = set()
-
-    def add(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            key = (row.host, row.seq)
-            if row.event == "void":
-                self._void |= {(v["host"], v["seq"]) for v in row.body.get("rows", ())}
-            elif row.event in VERDICTS and row.body.get("plan") == self.name:
-                self._rulings[key] = _ruling(row)
-            elif row.event == "result" and (block := self._block(row)):
-                self.trials.setdefault(block.trial.id, block.trial)
-                drawn = (block.trial.id, block.purpose)
-                self.draws[drawn] = min(self.draws.get(drawn, block.draw), block.draw, key=lambda draw: draw.span)
-                self._attempts[key] = _attempt(row, block)
-
-    def _block(self, row: Row) -> Block | None:
-        payload = row.body.get("payload")
-        if not isinstance(payload, dict) or payload.get("schema") != TRIAL or payload.get("name") != self.name:
-            return None
-        try:
-            return decode_block(payload)
-        except BadData:
-            return None
-
-    def attempts(self) -> list[Attempt]:
-        """The result rows that no void row takes out."""
-        return [attempt for key, attempt in self._attempts.items() if key not in self._void]
-
-    def rulings(self) -> list[Ruling]:
-        """The standing verdicts, oldest first; of two on one trial the first."""
-        standing = sorted((r for k, r in self._rulings.items() if k not in self._void), key=lambda r: (r.at, r.key))
-        first: dict[str, Ruling] = {}
-        for ruling in standing:
-            first.setdefault(ruling.trial, ruling)
-        return list(first.values())
-
-
-def _ruling(row: Row) -> Ruling:
-    body = row.body
-    return Ruling(
-        event=row.event,
-        at=row.at,
-        key=(row.host, row.seq),
-        trial=str(body.get("trial")),
-        reason=str(body.get("reason")),
-        sentence=str(body.get("sentence")),
-        body=body,
-    )
-
-
-def _attempt(row: Row, block: Block) -> Attempt:
-    body = row.body
-    return Attempt(
-        host=row.host,
-        at=row.at,
-        job=body["job"],
-        attempt=body["attempt"],
-        outcome=body["outcome"],
-        final=body.get("next") is None,
-        reason=body.get("reason"),
-        trial=block.trial.id,
-        purpose=block.purpose,
-        seeds=block.seeds,
-        reads=decode_reads(body.get("result")),
-    )
-
-
 def standing(facts: Facts, space: Space, alive: Mapping[str, Block]) -> Standing:
     """The facts seen through the space; `alive` are the jobs that wait or run, by id."""
     rulings, attempts = facts.rulings(), facts.attempts()
-    trials = {block.trial.id: block.trial for block in alive.values()} | facts.trials
-    draws = {(block.trial.id, block.purpose): block.draw for block in alive.values()} | facts.draws
+    trials, draws = _drawn(attempts)
+    trials = {block.trial.id: block.trial for block in alive.values()} | trials
+    draws = {(block.trial.id, block.purpose): block.draw for block in alive.values()} | draws
+    best = best_of(space, rulings)
     return Standing(
-        best=_best(space, rulings),
+        best=best,
         courses=_courses(trials, draws, attempts, rulings, alive),
         draws=tuple(sorted(draws.values(), key=lambda draw: (draw.span, draw.whose))),
-        overlap=overlap([*(Draw(a.seeds, a.purpose, a.trial) for a in attempts), *(b.draw for b in alive.values())]),
+        overlap=overlap([*(Draw(a.seeds, a.purpose, a.trial.id) for a in attempts), *(b.draw for b in alive.values())]),
         plays=_plays(attempts),
         pass_=max((trial.pass_ for trial in trials.values()), default=1),
         rulings=tuple(rulings),
+        history=tuple(facts.history()),
+        undone={**facts.undone(), **best.lapsed},
     )
 
 
-def _best(space: Space, rulings: Iterable[Ruling]) -> Best:
-    """Walk the adoptions from the space's starts; the first adoption from given defaults is the one that counts."""
-    after: dict[str, Ruling] = {}
-    for ruling in rulings:
-        if ruling.event == "adopt" and isinstance(ruling.body.get("candidate"), dict):
-            after.setdefault(str(ruling.body.get("defaults")), ruling)
-    weights = space.starts()
-    chain: list[Ruling] = []
-    while (defaults := player_hash(weights)) in after:
-        chain.append(after.pop(defaults))
-        weights = {**weights, **chain[-1].body["candidate"]}
-    return Best(weights=weights, defaults=player_hash(weights), adoptions=tuple(chain))
+def _drawn(attempts: Iterable[Attempt]) -> tuple[dict[str, Trial], dict[tuple[str, Purpose], Draw]]:
+    """The trials by id, and what each drew; where rows differ, the least counts, whatever their order."""
+    trials: dict[str, Trial] = {}
+    draws: dict[tuple[str, Purpose], Draw] = {}
+    for attempt in attempts:
+        trial, drawn = attempt.trial, (attempt.trial.id, attempt.purpose)
+        known = trials.setdefault(trial.id, trial)
+        if trial.pass_ < known.pass_:
+            trials[trial.id] = trial
+        if drawn not in draws or attempt.draw.span < draws[drawn].span:
+            draws[drawn] = attempt.draw
+    return trials, draws
 
 
 def _plays(attempts: Iterable[Attempt]) -> dict[Purpose, int]:
@@ -258,7 +146,7 @@ def _courses(
 ) -> dict[str, Course]:
     by_stage: dict[tuple[str, Purpose], list[Attempt]] = {}
     for attempt in attempts:
-        by_stage.setdefault((attempt.trial, attempt.purpose), []).append(attempt)
+        by_stage.setdefault((attempt.trial.id, attempt.purpose), []).append(attempt)
     live: dict[tuple[str, Purpose], dict[str, Span]] = {}
     for job, block in alive.items():
         live.setdefault((block.trial.id, block.purpose), {})[job] = block.seeds
@@ -281,20 +169,25 @@ def _courses(
 
 
 def _stage(span: Span, attempts: list[Attempt], live: Mapping[str, Span]) -> Stage:
-    """Per job the lowest ok attempt counts; one that ended otherwise for good has failed; one nowhere is a gap."""
+    """Per job the lowest ok attempt counts; one that ended otherwise for good has failed; one nowhere is a gap.
+
+    A job that a person cancelled is nowhere, as one whose file was removed: its seeds get their turn again.
+    """
     ok: dict[str, Attempt] = {}
     last: dict[str, Attempt] = {}
-    for attempt in sorted(attempts, key=lambda a: (a.attempt, a.host)):
+    for attempt in sorted(attempts, key=lambda a: (a.attempt, a.key)):
         if attempt.outcome == Outcome.OK:
             ok.setdefault(attempt.job, attempt)
         last[attempt.job] = attempt
-    failed = {job: a for job, a in last.items() if a.final and job not in ok and job not in live}
+    ended = {job: a for job, a in last.items() if a.final and job not in ok and job not in live}
+    failed = {job: a for job, a in ended.items() if a.outcome != Outcome.CANCELLED}
     return Stage(
         span=span,
         reads={a.seeds: a.reads for a in sorted(ok.values(), key=lambda a: a.job, reverse=True)},
         failures={job: _failure(failed[job]) for job in sorted(failed)},
         alive={job: seeds for job, seeds in live.items() if job not in ok},
         jobs=tuple(sorted({*last, *live})),
+        rows=frozenset(a.key for a in (*ok.values(), *failed.values())),
         read_at=max((a.at for a in ok.values()), default=None),
     )
 

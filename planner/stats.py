@@ -15,6 +15,7 @@ SIDE = 0.975  # two-sided 95 %
 POWER = 0.8
 LEAST_SEEDS = 10
 MOST_SEEDS = 1_000_000
+SCORE_MOST = 1e100  # the squares of such scores, and the sums of those, are finite doubles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,17 +20,19 @@ A trial is known by the hash of what it is (players, seeds, seconds): the same t
 """
 
 import hashlib
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from fleetd import BadData, encode_json
 from planner.seeds import Draw, Purpose, Span, stray
+from planner.stats import SCORE_MOST
 
 TRIAL = "fleet.trial/1"
 READS = "fleet.reads/1"
 VOID_SHARE = 0.05
+PASS_MOST = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +124,7 @@ def decode_block(payload: Mapping[str, Any]) -> Block:
         raise BadData(f"the payload is no {TRIAL}: only `fleet-plan fill` makes such jobs")
     try:
         return _block(payload)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BadData(f"the {TRIAL} payload cannot be read: {type(error).__name__}: {error}") from error
 
 
@@ -136,12 +138,12 @@ def _block(payload: Mapping[str, Any]) -> Block:
     trial = Trial(
         id=str(payload["trial"]),
         variable=str(payload["variable"]),
-        from_=payload["from"],
-        to=payload["to"],
+        from_=_number(payload["from"]),
+        to=_number(payload["to"]),
         defaults=str(best["defaults"]),
-        pass_=int(payload["pass"]),
-        seconds=payload["seconds"],
-        of=payload.get("of"),
+        pass_=_pass(payload["pass"]),
+        seconds=_number(payload["seconds"]),
+        of=None if payload.get("of") is None else str(payload["of"]),
     )
     return Block(
         trial=trial,
@@ -150,11 +152,36 @@ def _block(payload: Mapping[str, Any]) -> Block:
         purpose=Purpose(payload["purpose"]),
         seeds=_span(payload["seeds"]),
         span=_span(payload["span"]),
-        best={str(k): v for k, v in best["weights"].items()},
-        candidate={str(k): v for k, v in payload["candidate"].items()},
-        play_timeout_s=float(payload["play_timeout_s"]),
+        best=decode_weights(best["weights"]),
+        candidate=decode_weights(payload["candidate"]),
+        play_timeout_s=float(_number(payload["play_timeout_s"])),
         deterministic=bool(payload["deterministic"]),
     )
+
+
+def decode_weights(value: Any) -> dict[str, float]:
+    """Numbers by name; raises BadData when it is anything else."""
+    if not isinstance(value, dict) or not all(isinstance(k, str) and _is_number(v) for k, v in value.items()):
+        raise BadData(f"expected numbers by name, got {str(value)[:80]}")
+    return value
+
+
+def _number(value: Any) -> float:
+    if not _is_number(value):
+        raise ValueError(f"{str(value)[:80]!r} is no number")
+    number: float = value
+    return number
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is one that a double can hold."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def _pass(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= PASS_MOST:
+        raise ValueError(f"{str(value)[:80]!r} is no pass")
+    return value
 
 
 def _span(value: Any) -> Span:
@@ -181,27 +208,33 @@ class Reads:
 
 
 def decode_reads(result: Any) -> Reads:
-    """The reads in a job's result; anything that is none is no reads at all."""
+    """The reads in a job's result; a job that wrote none has none. Raises BadData for reads that are odd."""
     if not isinstance(result, dict) or not isinstance(result.get("reads"), list):
         return Reads(scores={})
-    scores = {row[0]: (_score(row[1]), _score(row[2])) for row in result["reads"] if _is_read(row)}
-    errors = result.get("errors")
+    plays, errors = result.get("plays"), result.get("errors")
     return Reads(
-        scores=scores,
-        plays=result["plays"] if isinstance(result.get("plays"), int) else 0,
+        scores=dict(_read(row) for row in result["reads"]),
+        plays=plays if isinstance(plays, int) and plays > 0 else 0,
         void=result.get("void") is True,
-        errors=errors if isinstance(errors, dict) else {},
+        errors={k: n for k, n in errors.items() if isinstance(n, int)} if isinstance(errors, dict) else {},
         build=result.get("build"),
         rules=result.get("rules"),
     )
 
 
-def _is_read(row: Any) -> bool:
-    return isinstance(row, list) and len(row) == 3 and isinstance(row[0], int)
+def _read(row: Any) -> tuple[int, tuple[float | None, float | None]]:
+    if not isinstance(row, list) or len(row) != 3 or not isinstance(row[0], int):
+        raise BadData(f"{str(row)[:80]} is no seed with two scores")
+    return row[0], (_score(row[1]), _score(row[2]))
 
 
 def _score(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else None
+    if value is None:
+        return None
+    if not _is_number(value) or abs(value) > SCORE_MOST:
+        raise BadData(f"{str(value)[:80]} is no score")
+    score: float = value
+    return score
 
 
 def is_void(pairs: int, asked: int) -> bool:

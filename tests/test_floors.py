@@ -19,7 +19,7 @@ PLANNER_FLOORS = (
     ("arena",),
     ("brain",),
     ("census", "space", "seeds", "stats", "trial"),
-    ("standing", "policy", "plan", "edits", "verdict", "reading"),
+    ("facts", "best", "standing", "policy", "plan", "edits", "verdict", "reading"),
     ("due", "fill"),
 )
 

@@ -85,7 +85,8 @@ def test_scores_of_other_kinds_are_no_scores():
     for what, told in (
         ("True", "no number"),
         ("'1'", "no number"),
-        ("10**400", "no finite double"),
+        ("10**400", "beyond ±1e+100"),
+        ("1e200", "beyond ±1e+100"),
         ("None", "no number"),
     ):
         scores, failed, _ = ask(command=[sys.executable, "-c", reply.replace("WHAT", what)])

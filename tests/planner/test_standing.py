@@ -3,9 +3,10 @@
 import random
 
 from fleetd import Ledger
+from planner.facts import Facts
 from planner.plan import read_plan
 from planner.seeds import Purpose
-from planner.standing import Facts, standing
+from planner.standing import standing
 from planner.trial import player_hash
 
 

@@ -2,10 +2,12 @@
 
 from itertools import islice
 
+from planner.best import Best
+from planner.facts import Ruling
 from planner.policy import rotate
 from planner.seeds import Purpose, Span
 from planner.space import Space, Variable
-from planner.standing import Best, Course, Ruling, Stage, Standing
+from planner.standing import Course, Stage, Standing
 from planner.trial import Trial, player_hash
 
 

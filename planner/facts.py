@@ -1,0 +1,163 @@
+"""Facts: the rows of one plan, each under its (host, seq), without their weights.
+
+What a void row names is as if it had never been: its trial, its pass and its seeds go with it. A row of the right form
+with odd content (text for a number, a pass of 1e300) counts for nothing; `odd` names those.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fleetd import BadData, Row
+from planner.seeds import Draw, Purpose, Span
+from planner.trial import TRIAL, Block, Reads, Trial, decode_block, decode_reads, decode_weights
+
+VERDICTS = ("adopt", "keep")
+
+Key = tuple[str, int]  # (host, seq)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A result row of a trial's job, without the weights."""
+
+    key: Key
+    at: str
+    job: str
+    attempt: int
+    outcome: str
+    final: bool
+    reason: str | None
+    trial: Trial
+    purpose: Purpose
+    seeds: Span
+    draw: Draw
+    reads: Reads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """An adopt or keep row. Of an adoption, `weights` is the whole best that it leads from; None: its row has none."""
+
+    event: str
+    at: str
+    key: Key
+    trial: str
+    reason: str
+    sentence: str
+    body: Mapping[str, Any]
+    candidate: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] | None = None
+    rests_on: frozenset[Key] = frozenset()  # the rows with the reads that decided
+
+
+class Facts:
+    """The rows of one plan, by where they stand. Adding a row twice, or in another order, changes nothing."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._attempts: dict[Key, Attempt] = {}
+        self._rulings: dict[Key, Ruling] = {}
+        self._void: dict[Key, str] = {}  # → the reason
+        self._odd: set[Key] = set()
+
+    def add(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            try:
+                self._take(row)
+            except BadData:
+                self._odd.add((row.host, row.seq))
+
+    def _take(self, row: Row) -> None:
+        key = (row.host, row.seq)
+        if row.event == "void":
+            reason = str(row.body.get("reason"))
+            for named in ((v["host"], v["seq"]) for v in row.body["rows"]):
+                self._void[named] = min(reason, self._void.get(named, reason))
+        elif row.event in VERDICTS and row.body.get("plan") == self.name:
+            self._rulings[key] = _ruling(row)
+        elif row.event == "result" and (payload := self._payload(row)) is not None:
+            self._attempts[key] = _attempt(row, decode_block(payload))
+
+    def _payload(self, row: Row) -> Mapping[str, Any] | None:
+        payload = row.body.get("payload")
+        ours = isinstance(payload, dict) and payload.get("schema") == TRIAL and payload.get("name") == self.name
+        return payload if ours else None
+
+    @property
+    def odd(self) -> list[Key]:
+        """The rows of odd content that no void row has taken out."""
+        return sorted(self._odd - self._void.keys())
+
+    def attempts(self) -> list[Attempt]:
+        """The result rows that no void row takes out."""
+        return [attempt for key, attempt in self._attempts.items() if key not in self._void]
+
+    def history(self) -> list[Ruling]:
+        """Every verdict, oldest first, also those that stand no more."""
+        return sorted(self._rulings.values(), key=lambda r: (r.at, r.key))
+
+    def undone(self) -> dict[Key, str]:
+        """The verdicts that were taken back → why: voided, or resting on reads that were."""
+        return {key: f"taken back: {why}" for key, ruling in self._rulings.items() if (why := self._why_not(ruling))}
+
+    def shaken(self) -> list[tuple[Ruling, str]]:
+        """The verdicts whose reads were voided and which no void row names yet, with the reason."""
+        return [(r, why) for r in self.history() if r.key not in self._void and (why := self._why_not(r))]
+
+    def _why_not(self, ruling: Ruling) -> str | None:
+        if ruling.key in self._void:
+            return self._void[ruling.key]
+        gone = ruling.rests_on & self._void.keys()
+        return f"the reads that it rests on were voided ({self._void[min(gone)]})" if gone else None
+
+    def rulings(self) -> list[Ruling]:
+        """The standing verdicts, oldest first; of two on one trial the first."""
+        first: dict[str, Ruling] = {}
+        for ruling in self.history():
+            if not self._why_not(ruling):
+                first.setdefault(ruling.trial, ruling)
+        return list(first.values())
+
+
+def _ruling(row: Row) -> Ruling:
+    """Raises BadData when an adoption does not say in numbers what it adopts."""
+    body, adopts = row.body, row.event == "adopt"
+    return Ruling(
+        event=row.event,
+        at=row.at,
+        key=(row.host, row.seq),
+        trial=str(body.get("trial")),
+        reason=str(body.get("reason")),
+        sentence=str(body.get("sentence")),
+        body=body,
+        candidate=decode_weights(body.get("candidate")) if adopts else {},
+        weights=decode_weights(body["weights"]) if adopts and "weights" in body else None,
+        rests_on=_keys(body.get("rests_on", [])),
+    )
+
+
+def _keys(value: Any) -> frozenset[Key]:
+    try:
+        return frozenset((str(row["host"]), int(row["seq"])) for row in value)
+    except (TypeError, KeyError, ValueError, OverflowError) as error:
+        message = f"rests_on names no rows: {value!r}"
+        raise BadData(message) from error
+
+
+def _attempt(row: Row, block: Block) -> Attempt:
+    body = row.body
+    return Attempt(
+        key=(row.host, row.seq),
+        at=row.at,
+        job=body["job"],
+        attempt=body["attempt"],
+        outcome=body["outcome"],
+        final=body.get("next") is None,
+        reason=body.get("reason"),
+        trial=block.trial,
+        purpose=block.purpose,
+        seeds=block.seeds,
+        draw=block.draw,
+        reads=decode_reads(body.get("result")),
+    )

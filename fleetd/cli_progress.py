@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from fleetd.cli_common import Talk, count
-from fleetd.cli_talk import clean, cut, span, terminal_width
+from fleetd.cli_talk import as_called, clean, cut, span, terminal_width, wrapped
 from fleetd.job import Outcome
 from fleetd.ledger import Ledger, Row
 from fleetd.spool import Spool
@@ -14,7 +14,8 @@ from fleetd.spool import Spool
 REDRAW_S = 0.25
 LINE_S = 10.0
 LEARNED = {"adopt": "adopted", "keep": "kept"}
-KINDS: dict[str, str] = {Outcome.OK: "done", Outcome.STOPPED: "stopped", Outcome.CANCELLED: "stopped"}
+KINDS: dict[str, str] = {Outcome.OK: "done", Outcome.STOPPED: "stopped", Outcome.CANCELLED: "cancelled"}
+SELDOM = ("failed", "stopped", "cancelled")
 
 
 class Progress:
@@ -34,7 +35,9 @@ class Progress:
         self._queued = 0
         self._rests = ""
         self._learned = ""
-        self.counts = {"done": 0, "failed": 0, "stopped": 0, "adopted": 0, "kept": 0}
+        self._gone = 0  # of the stopped, those that are not queued again
+        self.draining = False
+        self.counts = {"done": 0, "failed": 0, "stopped": 0, "cancelled": 0, "adopted": 0, "kept": 0}
 
     def __enter__(self) -> Self:
         return self
@@ -63,9 +66,10 @@ class Progress:
 
     def _why_it_rests(self) -> str:
         if stops := sorted(self._spool.stops()):
-            return f"{' and '.join(stops)} stands: nothing is added; fleet resume lifts it  "
+            lift = as_called("fleet resume", self._talk.environ)
+            return f"{' and '.join(stops)} stands: nothing is added; {lift} lifts it"
         claims = self._spool.heartbeats().get(self._host, {}).get("claims")
-        return f"claims nothing: {clean(str(claims))}  " if claims else ""
+        return f"claims nothing: {clean(str(claims))}" if claims and not self.draining else ""
 
     def is_empty(self) -> bool:
         """Whether nothing waits and nothing runs."""
@@ -77,8 +81,11 @@ class Progress:
             self._learned = clean(str(row.body.get("sentence") or row.body.get("reason") or ""))
             if row.event == "adopt" or self._talk.verbose:
                 self.note(f"{LEARNED[row.event]}: {self._learned}")
-        if row.event == "result" and row.body.get("next") is None:
-            self.counts[KINDS.get(row.body.get("outcome", ""), "failed")] += 1
+        if row.event != "result":
+            return
+        kind, final = KINDS.get(row.body.get("outcome", ""), "failed"), row.body.get("next") is None
+        self.counts[kind] += final or kind == "stopped"
+        self._gone += final and kind == "stopped"
 
     @property
     def _is_drawn(self) -> bool:
@@ -87,25 +94,30 @@ class Progress:
         return talk.err.isatty() and talk.environ.get("TERM") != "dumb" and not talk.json and not talk.quiet
 
     def line(self) -> str:
-        """The state of this run in one line; what keeps it from going on comes first."""
+        """The state of this run in one line: what matters most comes first, where no terminal is too narrow for it."""
         c, elapsed = self.counts, time.monotonic() - (self._first or self._began)
-        parts = [f"{c['done']} done", f"{len(self.running)} running", f"{self._queued} queued"]
-        parts += [f"{c[kind]} {kind}" for kind in ("failed", "stopped") if c[kind]]
-        if c["done"] and elapsed > 1:
-            parts.append(f"{60 * c['done'] / elapsed:.1f} a minute")
-        if c["adopted"] or c["kept"]:
-            parts.append(f"{c['adopted']} adopted, {c['kept']} kept")
-        return f"{span(elapsed)}  {self._rests}{', '.join(parts)}" + (f"; {self._learned}" if self._learned else "")
+        counts = [f"{c['done']} done", f"{len(self.running)} running", f"{self._queued} queued"]
+        if self.draining:
+            counts = [f"draining: {counts[1]}", counts[0], counts[2]]
+        counts += [f"{c[kind]} {kind}" for kind in SELDOM if c[kind]]
+        if c["done"] and elapsed > 1 and not self.draining:
+            counts.append(f"{60 * c['done'] / elapsed:.3g} a minute")
+        learned = f"{c['adopted']} adopted, {c['kept']} kept" if c["adopted"] or c["kept"] else ""
+        return f"{span(elapsed)}  {' · '.join(filter(None, (', '.join(counts), self._rests, learned, self._learned)))}"
+
+    @property
+    def _width(self) -> int:
+        return terminal_width(self._talk.environ, self._talk.err)
 
     def _show(self) -> None:
         self._shown = time.monotonic()
         if self._talk.json:
             self._talk.emit(self._as_json())
         elif self._is_drawn:
-            self._draw(cut(self.line(), terminal_width(self._talk.environ) - 3))  # room for ^C
+            self._draw(cut(self.line(), self._width - 3))  # room for ^C
             self._drawn = True
         else:
-            self.note(self.line())
+            self.note(cut(self.line(), self._width))
 
     def _draw(self, text: str) -> None:
         with contextlib.suppress(OSError):  # the terminal may be gone: the work is not
@@ -130,7 +142,7 @@ class Progress:
         """A line that stays."""
         self._erase()
         with contextlib.suppress(OSError):
-            self._talk.say(text)
+            self._talk.say(wrapped(text, self._width) if self._is_drawn else text)
 
     def finish(self) -> None:
         """The last word on this run."""
@@ -138,8 +150,17 @@ class Progress:
         if self._talk.json:
             self._talk.emit(self._as_json())
             return
-        elapsed = time.monotonic() - (self._first or self._began)
+        c, elapsed = self.counts, time.monotonic() - (self._first or self._began)
+        seldom = "".join(f", {c[kind]} {kind}" for kind in SELDOM[1:] if c[kind])
         self._talk.say(
-            f"{count(self.counts['done'], 'job')} done in {span(elapsed)}, {self.counts['failed']} failed, "
-            f"{self.counts['adopted']} adopted, {self.counts['kept']} kept, {self._queued} still queued"
+            f"{count(c['done'], 'job')} done in {span(elapsed)}, {c['failed']} failed{seldom}, "
+            f"{c['adopted']} adopted, {c['kept']} kept, {self._queued} still queued"
         )
+        if again := c["stopped"] - self._gone:
+            self._talk.say(
+                f"{count(again, 'stopped job')} may run twice and wait{'s' * (again == 1)} in the queue again"
+            )
+        if self._gone:
+            command = as_called("fleet retry --stopped", self._talk.environ)
+            selves = "itself" if self._gone == 1 else "themselves"
+            self._talk.say(f"{count(self._gone, 'stopped job')} will not run again by {selves}: {command}")

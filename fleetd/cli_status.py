@@ -61,7 +61,7 @@ def _host_lines(state: State, now: float, talk: Talk) -> list[str]:
 
 def cut_line(line: str, talk: Talk) -> str:
     """The line cut to a terminal's width; whole where it goes elsewhere."""
-    return cut_shown(line, terminal_width(talk.environ)) if talk.out.isatty() else line
+    return cut_shown(line, terminal_width(talk.environ, talk.out)) if talk.out.isatty() else line
 
 
 def _kind(beat: Beat) -> str:

@@ -3,7 +3,9 @@
 import os
 import re
 import shlex
+import textwrap
 from collections.abc import Mapping, Sequence
+from typing import TextIO
 
 COLOR = re.compile(r"(\033\[\d*m)")
 
@@ -56,9 +58,24 @@ def span(seconds: float | None) -> str:
     return f"{whole // 86400} d {whole % 86400 // 3600} h"
 
 
-def terminal_width(environ: Mapping[str, str]) -> int:
-    """Columns of the terminal; 100 where there is none."""
+def terminal_width(environ: Mapping[str, str], stream: TextIO) -> int:
+    """Columns of the terminal that the stream goes to; 100 where there is none."""
     try:
-        return int(environ["COLUMNS"]) if "COLUMNS" in environ else os.get_terminal_size().columns
+        return int(environ["COLUMNS"]) if "COLUMNS" in environ else os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):
         return 100
+
+
+def wrapped(text: str, width: int) -> str:
+    """The lines broken between words; what continues a line is indented by four more."""
+    return "\n".join(_wrapped(line, width) for line in text.split("\n"))
+
+
+def _wrapped(line: str, width: int) -> str:
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def as_called(command: str, environ: Mapping[str, str]) -> str:
+    """A command of this project as the reader can type it: FLEET_CALLED is `bin/` where bin/ is not on their PATH."""
+    return f"{environ.get('FLEET_CALLED', '')}{command}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TextIO
 
+from fleetd.cli_tied import end_when_alone
 from fleetd.errors import FleetError, IOFailed, NotPermitted
 
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
@@ -133,6 +134,7 @@ def way_out(
     """
     tell = say or (lambda line, _level: print(f"{prog}: {line}", file=sys.stderr))
     _hold_streams()
+    end_when_alone(os.environ)
     try:
         code = call()
         if sys.stdout is not None:

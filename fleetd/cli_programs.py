@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from fleetd.cli_tied import TIED
 from fleetd.errors import NotFound
 
 LAST_LINES = 8
@@ -19,7 +20,7 @@ TERM_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """One program at work. `log` is its output, a file without a name."""
+    """One program at work. `log` is its output, a file without a name; its stdin is a pipe when it is tied to us."""
 
     name: str
     process: "subprocess.Popen[bytes]"
@@ -53,6 +54,8 @@ class Program:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        if self.process.stdin:
+            self.process.stdin.close()
 
 
 def find_program(name: str, environ: Mapping[str, str]) -> str:
@@ -69,15 +72,15 @@ def path_of(environ: Mapping[str, str]) -> str:
     return path if here in path.split(os.pathsep) else path + os.pathsep + here
 
 
-def start(name: str, arguments: list[str], environ: Mapping[str, str], *, aloud: bool) -> Program:
-    """Start a program; `aloud`, its talk goes to this terminal instead of into a file."""
+def start(name: str, arguments: list[str], environ: Mapping[str, str], *, aloud: bool, tied: bool = False) -> Program:
+    """Start a program; `aloud`, its talk goes to this terminal instead of into a file; `tied`, it ends when we do."""
     log = None if aloud else tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the program
     process = subprocess.Popen(
         [find_program(name, environ), *arguments],
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE if tied else subprocess.DEVNULL,
         stdout=log or sys.stderr,
         stderr=log or sys.stderr,
-        env={**environ, "PATH": path_of(environ)},
+        env={**environ, "PATH": path_of(environ), **({TIED: "1"} if tied else {})},
         start_new_session=True,
     )
     return Program(name=name, process=process, log=log)

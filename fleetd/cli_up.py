@@ -1,7 +1,7 @@
 """fleet up: spool, daemon and planner on this machine, all at once, until Ctrl-C; and fleet init, its first step.
 
-It holds no state: killed, the daemon and the jobs go on, and the next `fleet up` finds them. The planner is a program
-like any other here: `fleet-plan`.
+It holds no state: killed, the daemon and the jobs go on, and the next `fleet up` finds them; the planner, a program like
+any other here (`fleet-plan`), ends with it.
 """
 
 import argparse
@@ -11,12 +11,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from fleetd.cli_common import Talk
+from fleetd.cli_common import Talk, count
 from fleetd.cli_programs import Program, ask, start
 from fleetd.cli_progress import Progress
-from fleetd.cli_state import read_beats
+from fleetd.cli_state import Beat, read_beats
+from fleetd.cli_talk import as_called
 from fleetd.errors import FleetError, NoDaemon, NotFound, TryLater
 from fleetd.lease import host_name
+from fleetd.settings import read_settings
 from fleetd.spool import Spool, find_spool, init_spool, spool_path
 
 POLL_S = 0.25
@@ -37,6 +39,7 @@ class Asked:
 class Started:
     """What `up` started. `daemon` None: one that was there already does the work and stays."""
 
+    grace_s: float
     daemon: Program | None = None
     fill: Program | None = None
 
@@ -47,10 +50,10 @@ def up(args: argparse.Namespace, talk: Talk) -> int:
     me = host_name(talk.environ)
     environ = {**talk.environ, "FLEET_SPOOL": str(spool.root)}
     if stops := sorted(spool.stops()):
-        message = f"{spool.root / stops[0]} stands: nothing is added; fleet resume lifts it"
+        message = f"{spool.root / stops[0]} stands: nothing is added; {as_called('fleet resume', environ)} lifts it"
         raise TryLater(message)
     _plan(spool, environ, talk)
-    started = Started()
+    started = Started(grace_s=read_settings(spool.settings).grace_s)
     with _asking() as asked, Progress(spool, me, talk) as progress:
         try:
             _begin(started, spool, me, environ, talk)
@@ -72,7 +75,8 @@ def init(args: argparse.Namespace, talk: Talk) -> int:
         return 0
     talk.data(str(spool.root))
     talk.say(f"{'made' if new else 'was there already'}; settings: {spool.settings}")
-    talk.say("next: fleetd runs what is queued; fleet submit -- COMMAND queues something; fleet up does it all")
+    fleetd, fleet = (as_called(name, talk.environ) for name in ("fleetd", "fleet"))
+    talk.say(f"next: {fleetd} runs what is queued; {fleet} submit -- COMMAND queues something; {fleet} up does it all")
     return 0
 
 
@@ -119,16 +123,20 @@ def _asking() -> Iterator[Asked]:
 
 
 def _begin(started: Started, spool: Spool, me: str, environ: Mapping[str, str], talk: Talk) -> None:
-    if _lives(spool, me):
-        talk.say(f"a daemon runs on {me} already: it does the work, and stays when this ends")
+    if beat := _living(spool, me):
+        pid = beat.body.get("pid", "?")
+        talk.say(
+            f"a daemon (PID {pid}) runs on {me} already, started by hand or left by a fleet up that was killed: "
+            f"it does the work, and stays when this ends; kill -INT {pid} ends it once its jobs have ended"
+        )
     else:
         started.daemon = start("fleetd", [], environ, aloud=talk.verbose)
         _await_daemon(started.daemon, spool, me)
-    started.fill = start("fleet-plan", ["fill", "--watch"], environ, aloud=talk.verbose)
+    started.fill = start("fleet-plan", ["fill", "--watch"], environ, aloud=talk.verbose, tied=True)
 
 
-def _lives(spool: Spool, me: str) -> bool:
-    return any(beat.live and beat.host == me for beat in read_beats(spool, me, time.time()))
+def _living(spool: Spool, me: str) -> Beat | None:
+    return next((beat for beat in read_beats(spool, me, time.time()) if beat.live and beat.host == me), None)
 
 
 def _await_daemon(daemon: Program, spool: Spool, me: str) -> None:
@@ -144,7 +152,8 @@ def _await_daemon(daemon: Program, spool: Spool, me: str) -> None:
 def _check_daemon(daemon: Program) -> None:
     if (code := daemon.ended()) is not None:
         message = (
-            f"fleetd ended with exit {code}; the next one adopts what runs; its last lines:\n{daemon.last_lines()}"
+            f"fleetd ended with exit {code}; what runs goes on, and the next fleetd or fleet up adopts it; "
+            f"its last lines:\n{daemon.last_lines()}"
         )
         raise _failure(message, code, NoDaemon)
 
@@ -171,8 +180,8 @@ def _work(started: Started, spool: Spool, me: str, seconds: float | None, asked:
             return
         if started.daemon is not None:
             _check_daemon(started.daemon)
-        elif not _lives(spool, me):
-            message = f"the daemon on {me} is gone; fleet up starts one"
+        elif not _living(spool, me):
+            message = f"the daemon on {me} is gone; what runs goes on, and the next fleetd or fleet up adopts it"
             raise NoDaemon(message)
         _check_fill(started, progress)
         if started.fill is None and progress.is_empty():
@@ -186,17 +195,17 @@ def _drain(started: Started, asked: Asked, progress: Progress, talk: Talk) -> No
         started.fill.end()
     if started.daemon is None or started.daemon.ended() is not None:
         return
-    hurried = asked.times > 1
-    for _ in range(1 + hurried):
-        started.daemon.interrupt()
-        time.sleep(0.1)
+    hurried, progress.draining = False, True
+    started.daemon.interrupt()
+    time.sleep(0.1)  # two signals at once would be one
     progress.look()
-    if progress.running:
-        progress.note("draining: what runs may finish; Ctrl-C once more ends it, and keeps what it has written")
+    if progress.running and asked.times < 2:
+        progress.note("draining: what runs may finish; Ctrl-C again ends it, and keeps what it wrote")
     while started.daemon.ended() is None:
         progress.look()
         if asked.times > 1 and not hurried:
             hurried = True
+            progress.note(f"ending {count(len(progress.running), 'job')}, up to {started.grace_s:g} s")
             started.daemon.interrupt()
         time.sleep(POLL_S)
     progress.look()
@@ -205,6 +214,10 @@ def _drain(started: Started, asked: Asked, progress: Progress, talk: Talk) -> No
 
 
 def _sum_up(progress: Progress, environ: Mapping[str, str], talk: Talk) -> None:
+    judged = ask("fleet-plan", ["fill", "--count", "0"], environ)  # the last jobs ended after the planner did
+    if judged.returncode:
+        talk.say(f"fleet-plan fill --count 0 failed: {judged.stderr.strip()}")
+    progress.look()
     progress.finish()
     if talk.json:
         return
@@ -213,4 +226,5 @@ def _sum_up(progress: Progress, environ: Mapping[str, str], talk: Talk) -> None:
         talk.data(f"\n$ fleet-plan suggest --top 3\n{text}")
     elif said.stderr.strip():
         talk.say(f"\n$ fleet-plan suggest --top 3\n{said.stderr.strip()}")
-    talk.say("\ngo on: fleet up    look: fleet results, fleet-plan log, fleet-plan best")
+    up, *look = (as_called(c, environ) for c in ("fleet up", "fleet results", "fleet-plan log", "fleet-plan best"))
+    talk.say(f"\ngo on: {up}    look: {', '.join(look)}")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -60,6 +61,20 @@ def is_alive(pid):
     )
 
 
+def planners(spool):
+    """The pids of `fleet-plan fill --watch` on this spool."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            ours = f"FLEET_SPOOL={spool}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if ours and b"--watch" in words:
+            found.append(int(pid))
+    return found
+
+
 def test_seconds_end_it_with_trials_in_the_ledger_and_nothing_left(spool, up, status):
     process = up("--seconds", "4")
     out, err = process.communicate(timeout=90)
@@ -68,7 +83,7 @@ def test_seconds_end_it_with_trials_in_the_ledger_and_nothing_left(spool, up, st
     assert state["done"] > 0
     assert (state["running"], state["failed"], state["hosts"][0]["live"]) == (0, 0, False)
     assert "fleet-plan suggest" in out
-    assert "go on: fleet up" in err
+    assert "go on: fleet up    look: fleet results" in err
     assert not is_alive(daemon_pid(spool))
 
 
@@ -113,7 +128,7 @@ def test_a_daemon_that_dies_is_said_with_its_last_lines(spool, up, status, wait_
     os.kill(daemon_pid(spool), signal.SIGKILL)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 69
-    assert "fleetd ended with exit 137" in err
+    assert "fleetd ended with exit 137; what runs goes on, and the next fleetd or fleet up adopts it" in err
     assert "lanes" in err.split("its last lines:")[1]
 
 
@@ -158,6 +173,22 @@ def test_a_second_interrupt_ends_what_runs(spool, up, status, wait_for):
     process.send_signal(signal.SIGINT)
     wait_for(lambda: json.loads((spool / "hosts" / "calber.json").read_text())["claims"], 20)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    _, err = process.communicate(timeout=60)
     assert (process.returncode, status()["running"]) == (0, 0)
     assert time.monotonic() - began < 45
+    assert re.search(r"^ending [1-9]\d* jobs?, up to 10 s$", err, re.MULTILINE)
+    assert re.search(r"^[1-9]\d* stopped jobs? may run twice and waits? in the queue again$", err, re.MULTILINE)
+
+
+def test_a_killed_up_takes_its_planner_along_and_the_next_names_the_daemon(spool, up, environ, status, wait_for):
+    first = up()
+    wait_for(lambda: (spool / "hosts" / "calber.json").exists() and status()["running"], 60)
+    (fill,) = planners(spool)
+    os.kill(first.pid, signal.SIGKILL)
+    wait_for(lambda: not is_alive(fill), 20)
+    pid = daemon_pid(spool)
+    assert is_alive(pid)
+    _, err = up("--seconds", "1").communicate(timeout=60)
+    assert f"a daemon (PID {pid}) runs on calber already" in err
+    os.kill(pid, signal.SIGINT)
+    wait_for(lambda: not is_alive(pid), 30)

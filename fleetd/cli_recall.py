@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 
 from fleetd.cli_common import Talk, count
 from fleetd.cli_state import State, find_job, known_ids, read_state, rows_of, short
-from fleetd.errors import FleetError, TryLater, Usage
+from fleetd.errors import BadData, FleetError, TryLater, Usage
 from fleetd.job import Outcome
 from fleetd.lease import host_name
 from fleetd.ledger import Ledger
 from fleetd.recall import cancel as cancel_job
 from fleetd.recall import retry as retry_job
-from fleetd.spool import find_spool
+from fleetd.spool import Spool, find_spool
 
 FAILED = (Outcome.FAILED, Outcome.TIMEOUT, Outcome.LOST, Outcome.BUILD_FAILED)
 
@@ -48,6 +48,9 @@ def retry(args: argparse.Namespace, talk: Talk) -> int:
     rows = rows_of(Ledger(spool.ledger_d), set(jobs))
 
     def act(id_: str) -> None:
+        if open_ := _is_open(spool, id_):
+            message = f"{id_}: {open_}"
+            raise BadData(message)
         attempt = retry_job(spool, id_, rows)
         if talk.json:
             talk.emit({"schema": "fleet.retry/1", "job": id_, "attempt": attempt})
@@ -60,6 +63,15 @@ def retry(args: argparse.Namespace, talk: Talk) -> int:
     elif len(jobs) > 1:
         talk.say(f"{count(len(jobs), 'job')} in all")
     return code
+
+
+def _is_open(spool: Spool, id_: str) -> str | None:
+    """Why a job that has not ended cannot be queued again, or None."""
+    if id_ in spool.waiting():
+        return "waits in the queue already"
+    if id_ in spool.claimed() or any(run.id == id_ for run in spool.attempts()):
+        return f"is running; to begin it anew: fleet cancel {short(id_)}, then retry"
+    return None
 
 
 def _ended(state: State, *, failed: bool, stopped: bool) -> list[str]:

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 from fleetd.cli_common import Talk, clock
 from fleetd.cli_results import gist
 from fleetd.cli_state import State, find_job, read_state, reasons, rows_of, started_at
-from fleetd.cli_status import how_ended
-from fleetd.cli_talk import clean, command_line, span
+from fleetd.cli_status import because, how_ended, title_of
+from fleetd.cli_talk import as_called, clean, command_line, span
 from fleetd.errors import NotFound
 from fleetd.files import read_json
 from fleetd.job import Job, seconds
@@ -89,11 +89,11 @@ def show(args: argparse.Namespace, talk: Talk) -> int:
     for label, text in _facts(spool, job):
         talk.data(f"  {label:<8} {text}")
     if log and (lines := _last_lines(log)):
-        talk.data(f"  last lines (fleet log {job.id}):")
+        talk.data(f"  last lines ({as_called('fleet log', talk.environ)} {job.id}):")
         for line in lines:
             talk.data(f"    {clean(line)}")
     if job.rows and not job.waiting and not job.running and job.state not in ("ok", "rejected"):
-        talk.data(f"  again    fleet retry {job.id}")
+        talk.data(f"  again    {as_called('fleet retry', talk.environ)} {job.id}")
     return 0
 
 
@@ -103,7 +103,7 @@ def _headline(job: Subject, talk: Talk) -> str:
         at = started_at(job.running)
         return f"runs on {job.running.host}, attempt {job.running.attempt}, for {span(now - at) if at else '?'}"
     if job.waiting:
-        return f"waits: {clean(job.why or '')}"
+        return clean(because(job.why or ""))
     if not job.rows:
         return talk.paint("red", f"rejected: {clean(job.rejected or '')}")
     body = job.rows[-1].body
@@ -116,6 +116,8 @@ def _headline(job: Subject, talk: Talk) -> str:
 def _facts(spool: Spool, job: Subject) -> Iterator[tuple[str, str]]:
     known = job.running.job if job.running else job.waiting
     body: Mapping[str, Any] = job.rows[-1].body if job.rows and not known else {}
+    if title := title_of(known.payload if known else body.get("payload")):
+        yield "what", title
     argv = known.argv if known else body.get("argv") or ()
     if argv:
         yield "command", command_line(argv, 400)
@@ -124,7 +126,7 @@ def _facts(spool: Spool, job: Subject) -> Iterator[tuple[str, str]]:
     if job.running and (so_far := read_json(job.running.path / "result.json")) is not None:
         yield "so far", gist({"result": so_far}, 400)
     if body:
-        yield "result", gist(body, 400) or "none written"
+        yield "result", gist(body, 400) or ("none written" if body.get("result") is None else "in result.json")
     if body.get("cpu_s") is not None:
         yield "used", f"{span(body['cpu_s'])} of CPU, {body.get('max_rss_mb') or 0:.0f} MB at most"
     for row in job.rows if known else job.rows[:-1]:

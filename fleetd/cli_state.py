@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fleetd.cli_common import count
 from fleetd.cli_talk import clean, span
 from fleetd.errors import NotFound, Usage
 from fleetd.job import Job, Outcome, seconds, utc
@@ -17,7 +16,8 @@ from fleetd.ledger import Ledger, Row, decode_head, decode_row
 from fleetd.spool import Running, Spool, job_id
 
 BEAT_LIMIT_S = 30.0  # three heartbeats
-BAD = frozenset(set(Outcome) - {Outcome.OK, Outcome.STOPPED, Outcome.CANCELLED, Outcome.SUPERSEDED})
+APART = (Outcome.STOPPED, Outcome.CANCELLED, Outcome.REJECTED)
+BAD = frozenset(set(Outcome) - {Outcome.OK, Outcome.SUPERSEDED, *APART})
 RATE_WINDOW_S = 1800.0
 
 
@@ -62,7 +62,7 @@ class State:
         return {*self.waiting, *self.claimed, *(run.id for run in self.running), *self.last, *_rejected(spool)}
 
     def counts(self) -> dict[str, int]:
-        """queued, running, done, failed, stopped, cancelled: jobs, not attempts."""
+        """queued, running, done, failed, stopped, cancelled, rejected: jobs, not attempts."""
         open_ = {*self.waiting, *(r.id for r in self.running)}
         ended = Counter(row.body.get("outcome") for job, row in self.last.items() if job not in open_)
         return {
@@ -70,8 +70,7 @@ class State:
             "running": len(self.running),
             "done": ended[Outcome.OK],
             "failed": sum(ended[outcome] for outcome in BAD),
-            "stopped": ended[Outcome.STOPPED],
-            "cancelled": ended[Outcome.CANCELLED],
+            **{str(outcome): ended[outcome] for outcome in APART},
         }
 
 
@@ -236,7 +235,7 @@ def _reason(
         free = range(offer.gpus - in_use[offer.host])
         why = blocked(job, offer, others, fate, now) or short_of_gpus(job, free) or _claims_nothing(beat)
         if why is None:
-            return "for a free lane" if not ahead else f"for a free lane, {count(ahead, 'job')} before it"
+            return f"for a free lane, {ahead} before it" if ahead else "for a free lane"
         barred.append(why)
     return barred[0]
 

@@ -2,14 +2,16 @@
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from fleetd.breaker import describe
 from fleetd.cli_common import Talk, clock, columns, count
-from fleetd.cli_state import Beat, State, presence, read_state, reasons, rests, short, started_at
-from fleetd.cli_talk import clean, command_line, cut_shown, span, terminal_width
-from fleetd.job import seconds
+from fleetd.cli_state import APART, Beat, State, presence, read_state, reasons, rests, short, started_at
+from fleetd.cli_talk import as_called, clean, command_line, cut, cut_shown, span, terminal_width
+from fleetd.job import Outcome, seconds
 from fleetd.lease import host_name
 from fleetd.ledger import Row
 from fleetd.spool import Running, find_spool
@@ -31,7 +33,7 @@ def status(args: argparse.Namespace, talk: Talk) -> int:
         talk.data(_failure(row, now, talk))
     if state.skipped:
         talk.data(f"{count(state.skipped, 'damaged ledger line')} skipped")
-    for hint in _hints(state):
+    for hint in _hints(state, partial(as_called, environ=talk.environ)):
         talk.say(f"hint: {hint}")
     return 0
 
@@ -39,6 +41,7 @@ def status(args: argparse.Namespace, talk: Talk) -> int:
 def _sentence(state: State, now: float, talk: Talk) -> str:
     c = state.counts()
     text = f"{c['queued']} queued, {c['running']} running, {c['done']} done, {c['failed']} failed"
+    text += "".join(f", {c[outcome]} {outcome}" for outcome in APART if c[outcome])
     left = c["queued"] + c["running"]
     if left and state.rate and "STOP_NOW" not in state.stops and any(beat.live for beat in state.beats):
         text += f"; about {span(left / state.rate)} to empty"
@@ -92,18 +95,22 @@ def how_ended(body: Mapping[str, Any]) -> str:
     return describe(body) + (f" ({clean(str(body['reason']))})" if body.get("reason") else "")
 
 
-def _hints(state: State) -> list[str]:
+def _hints(state: State, typed: Callable[[str], str]) -> list[str]:
+    """What helps, in commands as the reader can type them."""
     c, hints = state.counts(), []
     if state.stops:
-        hints.append("fleet resume lifts the stop")
+        hints.append(f"{typed('fleet resume')} lifts the stop")
     if not any(beat.live for beat in state.beats):
-        hints.append("no daemon runs on this spool: fleetd runs jobs; fleet up starts all of it")
+        hints.append(f"no daemon runs on this spool: {typed('fleetd')} runs jobs; {typed('fleet up')} starts all of it")
     if failed := state.final(("failed", "timeout", "lost")):
-        hints.append(f"fleet show {short(failed[-1].body['job'])}    fleet retry --failed")
+        hints.append(f"{typed('fleet show')} {short(failed[-1].body['job'])}    {typed('fleet retry --failed')}")
+    if rejected := state.final((Outcome.REJECTED,)):
+        show = f"{typed('fleet show')} {short(rejected[-1].body['job'])}"
+        hints.append(f"what was rejected never ran: {show} says why; mend the file in rejected/ and move it to queue/")
     if c["stopped"]:
-        hints.append(f"{count(c['stopped'], 'job')} ended by a stop: fleet retry --stopped")
-    hints += [f"fleet hosts reset {b.host}" for b in state.beats if b.body.get("breaker", {}).get("open")]
-    hints += [f"fleet hosts undrain {b.host}" for b in state.beats if b.drained]
+        hints.append(f"{count(c['stopped'], 'job')} ended by a stop: {typed('fleet retry --stopped')}")
+    hints += [typed(f"fleet hosts reset {b.host}") for b in state.beats if b.body.get("breaker", {}).get("open")]
+    hints += [typed(f"fleet hosts undrain {b.host}") for b in state.beats if b.drained]
     return hints
 
 
@@ -162,18 +169,37 @@ def ls(args: argparse.Namespace, talk: Talk) -> int:
             about = {"attempt": job.attempt, "kind": job.kind, "argv": list(job.argv)} if job else {}
             talk.emit(here | {"attempt": None, "kind": None, "argv": None} | about | {"for_s": None, "why": why[id_]})
         return 0
+    known = [(run.id, f"runs on {run.host}{_for(run, now)}", run.job) for run in state.running]
+    known += [(id_, because(why[id_]), job) for id_, job in waits]
+    names = Counter(short(id_) for id_, _, _ in known)
     rows = [
-        (clean(run.id), f"runs on {run.host}", _for(run, now), command_line(run.job.argv if run.job else ()))
-        for run in state.running
+        (clean(short(id_) if names[short(id_)] == 1 else id_), how, what(job.payload, job.argv) if job else "")
+        for id_, how, job in known
     ]
-    rows += [(clean(id_), "waits", why[id_], command_line(job.argv) if job else "") for id_, job in waits]
-    for line in columns([("JOB", "STATE", "SINCE OR WHY", "COMMAND"), *rows]) if rows else ():
+    for line in columns([("JOB", "STATE", "WHAT"), *rows]) if rows else ():
         talk.data(cut_line(line, talk))
     if not rows:
-        talk.say("nothing waits and nothing runs; fleet submit -- COMMAND queues something")
+        submit = as_called("fleet submit -- COMMAND", talk.environ)
+        talk.say(f"nothing waits and nothing runs; {submit} queues something")
     return 0
 
 
 def _for(run: Running, now: float) -> str:
     at = started_at(run)
-    return f"for {span(now - at)}" if at else ""
+    return f" for {span(now - at)}" if at else ""
+
+
+def because(why: str) -> str:
+    """A waiting job's state: waits for a free lane; waits: no daemon runs."""
+    return why if why.startswith("waits ") else f"waits {why}" if why.startswith("for ") else f"waits: {why}"
+
+
+def title_of(payload: Any) -> str | None:
+    """What the payload calls the job, in the queuer's words: its `title`, a string."""
+    title = payload.get("title") if isinstance(payload, Mapping) else None
+    return clean(title) if isinstance(title, str) and title.strip() else None
+
+
+def what(payload: Any, argv: Sequence[str], width: int = 60) -> str:
+    """What a job is: its title, or else its command."""
+    return cut(title_of(payload) or command_line(argv, width), width)

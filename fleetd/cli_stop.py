@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from fleetd.cli_common import Talk, columns, count
-from fleetd.cli_state import Beat, presence, read_beats, rests
+from fleetd.cli_state import Beat, presence, read_beats, rests, short
 from fleetd.cli_status import cut_line, host_json
 from fleetd.cli_talk import clean
 from fleetd.errors import CannotCreate, IOFailed, NoDaemon, NotFound, Usage
@@ -119,7 +119,7 @@ def hosts(args: argparse.Namespace, talk: Talk) -> int:
         for beat in beats:
             talk.emit(host_json(beat))
         return 0
-    rows = [("HOST", "STATE", "LANES", "BEAT", "TAGS", "RUNS"), *(_cells(beat) for beat in beats)]
+    rows = [("HOST", "STATE", "PID", "LANES", "BEAT", "TAGS", "RUNS"), *(_cells(beat) for beat in beats)]
     for line in columns(rows) if beats else ():
         talk.data(cut_line(line, talk))
     if not beats:
@@ -128,10 +128,11 @@ def hosts(args: argparse.Namespace, talk: Talk) -> int:
 
 
 def _cells(beat: Beat) -> tuple[str, ...]:
-    busy, tags = ([clean(word) for word in beat.body.get(key, ())] for key in ("busy", "tags"))
+    busy, tags = ([clean(short(word)) for word in beat.body.get(key, ())] for key in ("busy", "tags"))
     state = (rests(beat) or "works") if beat.live else "no daemon"
     lanes = f"{len(busy)}/{beat.body.get('lanes', 0)}"
-    return beat.host, state, lanes, presence(beat), ",".join(tags) or "-", " ".join(busy)
+    pid = str(beat.body["pid"]) if beat.live and beat.body else "-"
+    return beat.host, state, pid, lanes, presence(beat), ",".join(tags) or "-", " ".join(busy)
 
 
 def _act(spool: Spool, action: str, host: str, talk: Talk) -> int:

@@ -243,6 +243,83 @@ def test_a_directory_or_link_in_a_segment_s_place_hides_no_other(fleet, spool, t
     assert fleet("ls").returncode == 0
 
 
+def test_hints_name_the_commands_as_they_were_called(fleet, spool):
+    assert "bin/fleetd runs jobs; bin/fleet up starts" in fleet(FLEET_CALLED="bin/").stderr
+    assert ": fleetd runs jobs; fleet up starts" in fleet().stderr
+
+
+def test_a_title_stands_in_the_command_s_place(fleet, spool):
+    job = {"id": "t1", "argv": ["fleet-plan", "read"], "payload": {"title": "flank.bias 0.75 → 0.5"}}
+    assert fleet("submit", "--from", "-", stdin=json.dumps(job)).returncode == 0
+    listed, shown = fleet("ls").stdout, fleet("show", "t1").stdout
+    assert "waits: no daemon runs  flank.bias 0.75 → 0.5" in listed
+    assert "fleet-plan" not in listed
+    assert ("flank.bias 0.75 → 0.5" in shown, "fleet-plan read" in shown) == (True, True)
+
+
+@pytest.mark.parametrize("payload", [{"title": 3}, {"title": " "}, {}, {"title": None}])
+def test_a_title_that_is_none_leaves_the_command(fleet, spool, payload):
+    fleet("submit", "--from", "-", stdin=json.dumps({"argv": ["echo", "hi"], "payload": payload}))
+    assert fleet("ls").stdout.rstrip().endswith("echo hi")
+
+
+def test_jobs_of_one_short_name_are_listed_by_their_whole_names(fleet, spool):
+    ids = [f"50-2026113{n}T165200.123456Z-trial-9f3a2c" for n in (0, 1)]
+    for id_ in ids:
+        fleet("submit", "--from", "-", stdin=json.dumps({"argv": ["true"], "id": id_}))
+    assert [line.split()[0] for line in fleet("ls").stdout.splitlines()[1:]] == ids
+
+
+def ended(job, **also):
+    row = {"event": "result", "job": job, "attempt": 1, "outcome": "ok", "next": None, "wall_s": 12.0}
+    return row | {"argv": ["true"], "payload": {}, "result": None} | also
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        ({"schema": "x/1", "reads": [[1, 2.0, 3.0]], "plays": 110, "failed": 0, "rules": None}, "plays 110"),
+        ({"lines": 0}, "lines 0"),
+        ({"void": True, "net": "a.npz"}, "void, net a.npz"),
+        ([1, 2], "1, 2"),
+        (0.5, "0.5"),
+        ({"reads": [[1, 2]]}, ""),
+    ],
+)
+def test_results_tell_the_plain_values_alone(fleet, spool, result, told):
+    Ledger(spool / "ledger.d").append("calber", [ended("j", result=result)])
+    assert fleet("results").stdout.rstrip().partition("  true")[2].strip() == told
+
+
+def test_results_are_aligned_and_whole_in_a_pipe(fleet, spool):
+    title = "many words " * 12 + "and the end"
+    rows = [ended("j"), ended("trial-9f3a2c", wall_s=700.0, payload={"title": title}), ended("k", outcome="lost")]
+    Ledger(spool / "ledger.d").append("calber", rows)
+    first, second, third = fleet("results").stdout.splitlines()
+    assert [first.index("ok"), second.index("ok")] == [third.index("lost")] * 2
+    assert (second.endswith(f"  {title}"), first.index("true")) == (True, second.index("many"))
+
+
+def test_rejected_and_cancelled_are_counted_apart_from_failed(fleet, spool):
+    rows = [ended("r", outcome="rejected", attempt=0), ended("c", outcome="cancelled"), ended("f", outcome="failed")]
+    Ledger(spool / "ledger.d").append("calber", rows)
+    done = fleet()
+    assert done.stdout.startswith("0 queued, 0 running, 0 done, 1 failed, 1 cancelled, 1 rejected\n")
+    assert "what was rejected never ran: fleet show r" in done.stderr
+    assert "fleet show f    fleet retry --failed" in done.stderr
+
+
+def test_a_waiting_job_is_not_queued_again(fleet, spool):
+    fleet("submit", "--from", "-", stdin='{"argv": ["true"], "id": "j"}')
+    done = fleet("retry", "j")
+    assert (done.returncode, "waits in the queue already" in done.stderr) == (65, True)
+
+
+def test_two_dots_in_a_path_are_followed_once(fleet, tmp_path):
+    (tmp_path / "a").mkdir()
+    assert fleet("init", "-q", "--spool", "a/../b").stdout == f"{tmp_path.resolve()}/b\n"
+
+
 def test_a_spool_that_others_may_write_to_is_77(fleet, spool):
     (spool / "queue").chmod(0o777)
     assert fleet("ls").returncode == 77

@@ -22,7 +22,7 @@ exit status: 0 done or yes, 1 the answer is no, 2 wrong usage, 65 bad data, 66 n
 `fleet NAME` runs fleet-NAME when that is on the PATH: `fleet plan suggest` is `fleet-plan suggest`."""
 SUBMIT_EPILOG = """\
 examples:
-  fleet submit -- make -C /src check
+  fleet submit -- sh -c 'sleep 5; uname -a'
   fleet submit --priority 20 --cores 2 --timeout 3600 -- sh -c 'a | b > "$FLEET_OUT/c"'
   fleet submit --from jobs.jsonl
   fleet submit --from - <<< '{"argv": ["echo", "hi"]}'"""

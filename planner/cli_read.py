@@ -19,6 +19,7 @@ from fleetd import (
     find_spool,
     host_name,
     replace_file,
+    seconds,
 )
 from planner.reading import Sheet, census_command, known_reads, not_void, play, replaced_by
 from planner.trial import READS, decode_block, stray_seeds
@@ -31,7 +32,8 @@ def read(args: argparse.Namespace, talk: Talk) -> int:
     """Read both players on the job's seeds. Exit 0 with a result, 1 when nothing could be scored."""
     signal.signal(signal.SIGTERM, _stop)
     job, result = (_needed(talk.environ, name) for name in ("FLEET_JOB", "FLEET_RESULT"))
-    block = decode_block(_payload(Path(job)))
+    made = _job(Path(job))
+    block = decode_block(made["payload"])
     if wrong := stray_seeds(block):
         raise BadData(wrong)
 
@@ -44,7 +46,7 @@ def read(args: argparse.Namespace, talk: Talk) -> int:
     others = [row for other in ledger.hosts() if other != host for row in ledger.tail(other, OTHERS_BYTES)]
     everywhere = [*mine, *others]
     mine = not_void(mine, everywhere)
-    if adopted := replaced_by(not_void(everywhere, everywhere), block):
+    if adopted := replaced_by(not_void(everywhere, everywhere), block, _created(made)):
         talk.say(f"{block.trial.change}: its best was replaced by {adopted}; nothing to read")
         write({"schema": READS, "reads": [], "plays": 0, "replaced": adopted})
         return 0
@@ -55,14 +57,23 @@ def read(args: argparse.Namespace, talk: Talk) -> int:
     return _said(sheet, talk)
 
 
-def _payload(job: Path) -> Mapping[str, Any]:
+def _job(path: Path) -> Mapping[str, Any]:
     try:
-        payload = decode_json(job.read_bytes())["payload"]
+        job = decode_json(path.read_bytes())
+        payload = job["payload"]
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise BadData(f"{job}: no job with a payload can be read there: {error}") from error
-    if not isinstance(payload, dict):
-        raise BadData(f"{job}: its payload is no object")
-    return payload
+        raise BadData(f"{path}: no job with a payload can be read there: {error}") from error
+    if not isinstance(job, dict) or not isinstance(payload, dict):
+        raise BadData(f"{path}: its payload is no object")
+    return job
+
+
+def _created(job: Mapping[str, Any]) -> float:
+    """When the job was made, in epoch seconds; 0 for one that does not say."""
+    try:
+        return seconds(job["created"])
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return 0.0
 
 
 def _said(sheet: Sheet, talk: Talk) -> int:

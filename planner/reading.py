@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from fleetd import BadData, BadSettings, Row, encode_json, find_program
+from fleetd import BadData, BadSettings, Row, encode_json, find_program, seconds
 from planner.census import Answer, Play, collect
 from planner.trial import READS, TRIAL, Block, decode_reads, is_void, player_hash
 
@@ -71,16 +71,14 @@ def not_void(rows: Iterable[Row], everywhere: Iterable[Row]) -> list[Row]:
     return [row for row in rows if (row.host, row.seq) not in void]
 
 
-def replaced_by(rows: Iterable[Row], block: Block) -> str | None:
+def replaced_by(rows: Iterable[Row], block: Block, created: float) -> str | None:
     """The trial that was adopted in place of the best this block reads against, as far as these rows tell.
 
-    The last adoption that leads to that best or from it tells: a later one may have led back to it.
+    Only an adoption since the job was made (epoch seconds) tells: the best may have come back to what an older one replaced.
     """
-    best = block.trial.defaults
-    ours = [row for row in rows if row.event == "adopt" and row.body.get("plan") == block.name]
-    about = [row for row in ours if best in (row.body.get("defaults"), row.body.get("adopted"))]
-    last = max(about, key=lambda row: (row.at, row.host, row.seq), default=None)
-    return str(last.body.get("trial")) if last and last.body.get("defaults") == best else None
+    since = (row.body for row in rows if row.event == "adopt" and seconds(row.at) >= created)
+    ours = (body for body in since if (body.get("plan"), body.get("defaults")) == (block.name, block.trial.defaults))
+    return next((str(body.get("trial")) for body in ours), None)
 
 
 def census_command(block: Block, environ: Mapping[str, str]) -> list[str]:

@@ -120,3 +120,16 @@ def test_what_is_played_after_a_range_was_narrowed_is_inside_of_it(worked):
     payloads = [job.payload for job in worked.jobs() if job.payload["best"]["weights"][adopted] == value]
     moved = {(p["from"], p["to"]) for p in payloads if p["variable"] == adopted}
     assert moved == {(value, value - 0.1 if value > 0 else value + 0.1)}
+
+
+def test_a_range_that_moves_the_best_back_to_what_was_replaced_is_read_all_the_same(worked):
+    replaced, text = worked.rows("adopt")[0].body["defaults"], []
+    for name, value in best(worked)[0]["weights"].items():
+        worked.write_space(name, **{"low" if value < 0 else "high": 0.0})
+        text.append((worked.spool.root / "space.toml").read_text())
+    (worked.spool.root / "space.toml").write_text("\n".join(text))
+    for id_ in worked.spool.waiting():
+        (worked.spool.queue / f"{id_}.json").unlink()
+    worked.plan("fill", "--count", "1")
+    assert best(worked)[0]["defaults"] == replaced
+    assert worked.run_job(worked.spool.waiting()[0])["plays"] > 0

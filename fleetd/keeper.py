@@ -79,6 +79,7 @@ class Keeper:
             stops = self.spool.stops()
         except OSError as error:
             self._hold(f"{self.spool.root}: {error.strerror}", now)
+            self._say_anew("claims", [self.claims or ""], "claims nothing: {}")
             return _HOLD_S
         asked = mode(stops)
         if self.halt.see(stops, utc(time.time())):
@@ -110,6 +111,8 @@ class Keeper:
         self._said[about] = frozenset(lines)
 
     def _reap(self, now: float) -> None:
+        if self._look_again:
+            self._books.take_in(now)  # a row may have been written before what failed failed
         answers, died = self.crew.hear()
         look = self._look_again or self._poked or died or now >= self._look_at or bool(self.ward.found)
         self._look_again = True  # whatever goes wrong from here on is found by listing
@@ -231,6 +234,7 @@ class Keeper:
         if names := self.queue.ring():
             why = f"after: a ring, each waits for the next: {' → '.join([*names, names[0]])}"
             self.queue.refused.append((names[0], why))
+        self._say_anew("queue", sorted(self.queue.unknown.values()), "cannot read {}; looking again")
         refused, self.queue.refused[:] = self.queue.refused[:REFUSED_AT_ONCE], self.queue.refused[REFUSED_AT_ONCE:]
         self._reject(refused)
 
@@ -339,7 +343,7 @@ class Keeper:
             pause = min(pause, _ENDING_S)
         if any(len(lane.orders) > 1 for lane in self.crew.lanes):
             pause = min(pause, RECALL_S)
-        if self.ward.unknown or self.queue.half_written() or now < self._hold_until:
+        if self.ward.unknown or self.queue.unknown or self.queue.half_written() or now < self._hold_until:
             pause = min(pause, 0.5)
         return pause
 

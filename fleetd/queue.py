@@ -42,6 +42,7 @@ class Queue:
         self._parsed: dict[str, tuple[Job, Mark]] = {}
         self._half: dict[str, _Half] = {}
         self._told: deque[str] = deque()
+        self.unknown: dict[str, str] = {}  # what the disk would not give just now
         self._ring_sought = 0
         self.refused: list[tuple[str, str]] = []
 
@@ -54,6 +55,7 @@ class Queue:
 
     def refresh(self, now: float, *, events: bool) -> None:
         """Know what waits. With file events, queue/ is listed again only now and then. Raises OSError."""
+        self.unknown.clear()
         while self._told:
             if id_ := job_id(self._told.popleft()):
                 self._parsed.pop(id_, None)
@@ -86,7 +88,7 @@ class Queue:
             if known is not None:
                 self._parsed[id_] = known
                 yield known[0]
-            elif id_ not in self._half:
+            elif id_ not in self._half and id_ not in self.unknown:
                 self._ids[at : at + 1] = []  # gone, or nothing that can run; it is listed again when it changes
             if self._ids[at : at + 1] == [id_]:
                 at += 1
@@ -122,7 +124,8 @@ class Queue:
     def _read(self, id_: str, now: float) -> tuple[Job, Mark] | None:
         try:
             found = look(self._spool.queue / f"{id_}.json")
-        except OSError:
+        except OSError as error:
+            self.unknown[id_] = f"{self._spool.queue}/{id_}.json: {error.strerror}"
             return None
         if found is None:
             self._half.pop(id_, None)

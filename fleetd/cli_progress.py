@@ -14,8 +14,8 @@ from fleetd.spool import Spool
 REDRAW_S = 0.25
 LINE_S = 10.0
 LEARNED = {"adopt": "adopted", "keep": "kept"}
-KINDS: dict[str, str] = {Outcome.OK: "done", Outcome.STOPPED: "stopped", Outcome.CANCELLED: "cancelled"}
-SELDOM = ("failed", "stopped", "cancelled")
+APART = ("stopped", "cancelled", "rejected")
+KINDS: dict[str, str] = {Outcome.OK: "done", **{kind: kind for kind in APART}}
 
 
 class Progress:
@@ -37,7 +37,7 @@ class Progress:
         self._learned = ""
         self._gone = 0  # of the stopped, those that are not queued again
         self.draining = False
-        self.counts = {"done": 0, "failed": 0, "stopped": 0, "cancelled": 0, "adopted": 0, "kept": 0}
+        self.counts = dict.fromkeys(("done", "failed", *APART, "adopted", "kept"), 0)
 
     def __enter__(self) -> Self:
         return self
@@ -99,7 +99,7 @@ class Progress:
         counts = [f"{c['done']} done", f"{len(self.running)} running", f"{self._queued} queued"]
         if self.draining:
             counts = [f"draining: {counts[1]}", counts[0], counts[2]]
-        counts += [f"{c[kind]} {kind}" for kind in SELDOM if c[kind]]
+        counts += [f"{c[kind]} {kind}" for kind in ("failed", *APART) if c[kind]]
         if c["done"] and elapsed > 1 and not self.draining:
             counts.append(f"{60 * c['done'] / elapsed:.3g} a minute")
         learned = f"{c['adopted']} adopted, {c['kept']} kept" if c["adopted"] or c["kept"] else ""
@@ -151,7 +151,7 @@ class Progress:
             self._talk.emit(self._as_json())
             return
         c, elapsed = self.counts, time.monotonic() - (self._first or self._began)
-        seldom = "".join(f", {c[kind]} {kind}" for kind in SELDOM[1:] if c[kind])
+        seldom = "".join(f", {c[kind]} {kind}" for kind in APART if c[kind])
         self._talk.say(
             f"{count(c['done'], 'job')} done in {span(elapsed)}, {c['failed']} failed{seldom}, "
             f"{c['adopted']} adopted, {c['kept']} kept, {self._queued} still queued"

@@ -71,7 +71,7 @@ def _show(row: Row, table: Columns, talk: Talk) -> None:
         clock(seconds(row.at), time.time()),
         clean(row.host),
         short(clean(body["job"])),
-        span(body.get("wall_s")).rjust(table.widths[3]),
+        ("-" if body.get("wall_s") is None else span(body["wall_s"])).rjust(table.widths[3]),
         describe(body),
         "  ".join(filter(None, about)),
     )

@@ -17,7 +17,7 @@ from fleetd.cli_status import because, how_ended, title_of
 from fleetd.cli_talk import as_called, clean, command_line, span
 from fleetd.errors import NotFound
 from fleetd.files import read_json
-from fleetd.job import Job, seconds
+from fleetd.job import Job, Outcome, seconds
 from fleetd.lease import host_name
 from fleetd.ledger import Ledger, Row
 from fleetd.spool import Running, Spool, find_spool
@@ -125,7 +125,9 @@ def _facts(spool: Spool, job: Subject) -> Iterator[tuple[str, str]]:
         yield from _wants(known)
     if job.running and (so_far := read_json(job.running.path / "result.json")) is not None:
         yield "so far", gist({"result": so_far}, 400)
-    if body:
+    if body.get("outcome") == Outcome.REJECTED:
+        yield "file", f"{spool.rejected / job.id}.json: mend it and move it to {spool.queue}"
+    elif body:
         yield "result", gist(body, 400) or ("none written" if body.get("result") is None else "in result.json")
     if body.get("cpu_s") is not None:
         yield "used", f"{span(body['cpu_s'])} of CPU, {body.get('max_rss_mb') or 0:.0f} MB at most"

@@ -10,7 +10,7 @@ from typing import Any
 from fleetd.breaker import describe
 from fleetd.cli_common import Talk, clock, columns, count
 from fleetd.cli_state import APART, Beat, State, presence, read_state, reasons, rests, short, started_at
-from fleetd.cli_talk import as_called, clean, command_line, cut, cut_shown, span, terminal_width
+from fleetd.cli_talk import as_called, clean, command_line, cut, cut_shown, span, terminal_width, wrapped
 from fleetd.job import Outcome, seconds
 from fleetd.lease import host_name
 from fleetd.ledger import Row
@@ -34,7 +34,8 @@ def status(args: argparse.Namespace, talk: Talk) -> int:
     if state.skipped:
         talk.data(f"{count(state.skipped, 'damaged ledger line')} skipped")
     for hint in _hints(state, partial(as_called, environ=talk.environ)):
-        talk.say(f"hint: {hint}")
+        text = f"hint: {hint}"
+        talk.say(wrapped(text, terminal_width(talk.environ, talk.err)) if talk.err.isatty() else text)
     return 0
 
 
@@ -106,7 +107,7 @@ def _hints(state: State, typed: Callable[[str], str]) -> list[str]:
         hints.append(f"{typed('fleet show')} {short(failed[-1].body['job'])}    {typed('fleet retry --failed')}")
     if rejected := state.final((Outcome.REJECTED,)):
         show = f"{typed('fleet show')} {short(rejected[-1].body['job'])}"
-        hints.append(f"what was rejected never ran: {show} says why; mend the file in rejected/ and move it to queue/")
+        hints.append(f"what was rejected never ran: {show} says why, and where it is")
     if c["stopped"]:
         hints.append(f"{count(c['stopped'], 'job')} ended by a stop: {typed('fleet retry --stopped')}")
     hints += [typed(f"fleet hosts reset {b.host}") for b in state.beats if b.body.get("breaker", {}).get("open")]

@@ -305,8 +305,16 @@ def test_rejected_and_cancelled_are_counted_apart_from_failed(fleet, spool):
     Ledger(spool / "ledger.d").append("calber", rows)
     done = fleet()
     assert done.stdout.startswith("0 queued, 0 running, 0 done, 1 failed, 1 cancelled, 1 rejected\n")
-    assert "what was rejected never ran: fleet show r" in done.stderr
+    assert "what was rejected never ran: fleet show r says why" in done.stderr
     assert "fleet show f    fleet retry --failed" in done.stderr
+
+
+def test_a_rejected_file_is_shown_with_its_place_and_reason(fleet, spool):
+    (spool / "rejected" / "r.json").write_text("{}")
+    Ledger(spool / "ledger.d").append("calber", [ended("r", outcome="rejected", attempt=0, reason="no argv")])
+    text = fleet("show", "r").stdout
+    assert f"{spool}/rejected/r.json: mend it and move it to {spool}/queue" in text
+    assert ("rejected (no argv)" in text, "none written" in text) == (True, False)
 
 
 def test_a_waiting_job_is_not_queued_again(fleet, spool):

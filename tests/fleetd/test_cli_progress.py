@@ -64,10 +64,11 @@ def test_a_drain_is_called_so(progress, rows):
 def test_stopped_jobs_are_counted_and_those_that_stay_so_are_told_how_to_go_on(progress, rows):
     for outcome, then in (("stopped", 2), ("stopped", None), ("stopped", None), ("cancelled", None), ("failed", 2)):
         rows(outcome, then)
+    rows("rejected")
     progress.look()
     progress.finish()
     total, again, gone = said(progress).splitlines()[-3:]
-    assert "0 failed, 3 stopped, 1 cancelled, 0 adopted" in total
+    assert "0 failed, 3 stopped, 1 cancelled, 1 rejected, 0 adopted" in total
     assert again == "1 stopped job may run twice and waits in the queue again"
     assert gone == "2 stopped jobs will not run again by themselves: fleet retry --stopped"
 

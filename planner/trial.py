@@ -8,6 +8,7 @@ payload   schema       "fleet.trial/1"                    name      the plan's n
           variable     what changes, `from` and `to`      candidate {what differs from the best}
           best         {"defaults": hash, "weights": {all of them}}
           play_timeout_s, deterministic                   as in plan.toml
+          title        the change and the seeds, for people
 result    schema       "fleet.reads/1"
           reads        [[seed, candidate's score or null, best's score or null], …]
           plays        really played                      reused    scores taken from the ledger
@@ -99,6 +100,7 @@ def encode_block(block: Block) -> dict[str, Any]:
     trial = block.trial
     return {
         "schema": TRIAL,
+        "title": f"{trial.change}, {len(block.seeds)} {block.purpose} seeds from {block.seeds.low}",
         "name": block.name,
         "census": list(block.census),
         "seconds": trial.seconds,

@@ -6,6 +6,7 @@ says so and waits for the next order; when the daemon is gone it ends with its a
 """
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -19,7 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fleetd.files import replace_file
+from fleetd.files import mark_of, replace_file
 from fleetd.job import DECLINED_EXIT, Outcome, encode_json, utc
 from fleetd.lease import boot_ticks, born, born_between, take_lease
 from fleetd.log import CappedLog
@@ -27,6 +28,11 @@ from fleetd.tree import Ending, become_subreaper, members
 
 _RESERVED = 4096
 _NOT_FOUND, _NOT_RUNNABLE = 127, 126
+_NOT_NOW = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+
+
+class NotNow(Exception):
+    """The host is out of processes or memory just now, which is not the job's fault."""
 
 
 class Parent:
@@ -113,10 +119,12 @@ def _run(parent: Parent, order: Mapping[str, Any], path: str) -> dict[str, Any]:
     if lease is None:
         return _not_started(path, "another holds its lease")
     try:
-        still_ours = os.pread(lease, 64, 0) == order["mark"].encode() and os.path.exists(f"{path}/job.json")
+        still_ours = os.pread(lease, 64, 0) == order["mark"].encode() and mark_of(f"{path}/job.json") is not None
         if parent.told_to_end or not still_ours:
             return _not_started(path, "the claim is no longer this lane's to start")
         return _run_leased(parent, order, path, lease)
+    except OSError as error:
+        return _not_started(path, error.strerror)
     finally:
         os.close(lease)
 
@@ -143,6 +151,11 @@ def _run_leased(parent: Parent, order: Mapping[str, Any], path: str, lease: int)
         return _not_started(path, error.strerror)
     try:
         record = _attempt(parent, order, path, pid, lease, log)
+    except NotNow as error:
+        os.close(reserved)
+        with contextlib.suppress(OSError):
+            os.unlink(f"{path}/pid.json")
+        return _not_started(path, str(error))
     finally:
         os.close(log)
     _write_exit(path, reserved, record)
@@ -180,6 +193,8 @@ def _attempt(
             umask=0o022,
         )
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno in _NOT_NOW:
+            raise NotNow(error.strerror) from error
         return _never_ran(order, error, started)
     pid |= {"pid": leader.pid, "pgid": leader.pid, "born": born_between(leader.pid, tick, boot_ticks())}
     with contextlib.suppress(OSError):
@@ -230,11 +245,19 @@ def _wait(parent: Parent, order: Mapping[str, Any], leader: int, log: CappedLog)
         if ending is None and (parent.told_to_end or now >= deadline):
             cause = _cause(parent, order)
             ending = Ending(lambda: _tree(leader, order["mark"]), order["grace_s"])
-        wake_at = min(deadline if ending is None else now + 0.05, log.tend(now))
+        wake_at = min(deadline if ending is None else now + 0.05, _tend(log, now))
         if ending is not None:
             ending.step(now)
         parent.wait(wake_at - time.monotonic())
     return cause
+
+
+def _tend(log: CappedLog, now: float) -> float:
+    """Look after the log's cap; a share that errors is looked at again in a second."""
+    try:
+        return log.tend(now)
+    except OSError:
+        return now + 1.0
 
 
 def _cause(parent: Parent, order: Mapping[str, Any]) -> Outcome:

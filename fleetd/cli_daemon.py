@@ -1,6 +1,7 @@
 """fleetd: the daemon of one host, in the foreground."""
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -52,7 +53,8 @@ def _offer(args: argparse.Namespace, settings: Settings, host: str) -> Offer:
 def _say(line: str, level: int = 6) -> None:
     """One line to stderr; under a journal with its level in front (sd-daemon(3))."""
     prefix = f"<{level}>" if "JOURNAL_STREAM" in os.environ else "fleetd: "
-    print("\n".join(prefix + part for part in line.splitlines()), file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # a full disk or a closed stderr must not end it
+        print("\n".join(prefix + part for part in line.splitlines()), file=sys.stderr, flush=True)
 
 
 def _serve(args: argparse.Namespace, spool: Spool, settings: Settings, host: str) -> int:

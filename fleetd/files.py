@@ -103,16 +103,21 @@ def replace_file(path: Path | str, data: bytes, *, durable: bool = False) -> Non
 
 
 def place(draft: Path, final: Path) -> None:
-    """Move without replacing: link and unlink, or where links are not to be had, look and rename. Raises OSError."""
+    """Move without replacing: link and unlink, or where links are not to be had, look and rename. Raises OSError.
+
+    What the link says may be wrong on a share: what stands there is looked at. A draft that stays is swept some day.
+    """
     try:
         os.link(draft, final)
     except FileExistsError:
-        raise
+        if not os.path.samefile(draft, final):
+            raise
     except OSError as error:
-        if final.exists():
+        if not final.exists():
+            os.rename(draft, final)
+        elif not os.path.samefile(draft, final):
             raise FileExistsError(error.errno, "exists", str(final)) from error
-        os.rename(draft, final)
-    else:
+    with contextlib.suppress(OSError):
         os.unlink(draft)
 
 

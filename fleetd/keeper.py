@@ -280,10 +280,12 @@ class Keeper:
             mark = self.queue.mark(job.id)
             self.queue.taken(job.id)
             taken = claim.claim(self.spool, self.host, job, attempt, mark)
-            if taken is not None:
-                lane = lane_for()
-                gpus = self._free_gpus()[: job.gpus] if job.gpus else ()
-                lane.order(taken, order.order(self.spool, self.settings, self.host, taken, lane.number, gpus))
+            if taken is None:
+                self.queue.forget()  # another host's by now, or not to be moved just now
+                return
+            lane = lane_for()
+            gpus = self._free_gpus()[: job.gpus] if job.gpus else ()
+            lane.order(taken, order.order(self.spool, self.settings, self.host, taken, lane.number, gpus))
         except (OSError, IOFailed) as error:
             self._hold(f"{job.id}: not started: {error}", now)
 

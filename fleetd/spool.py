@@ -95,11 +95,16 @@ class Spool:
 
     def publish(self, job: Job) -> str:
         """Queue the job durably and give back its id. TryLater while a stop file stands, BadData if the id is in use."""
-        if stops := self.stops():
+        try:
+            stops, running = self.stops(), any(self.running.glob(f"*/{job.id}"))
+        except OSError as error:
+            message = f"{error.filename or self.root}: not queued: {error.strerror}"
+            raise IOFailed(message) from error
+        if stops:
             message = f"{self.root / min(stops)} stands: nothing is added; fleet resume lifts it"
             raise TryLater(message)
         decode_job(encode_job(job), job.id)
-        if any(self.running.glob(f"*/{job.id}")):
+        if running:
             message = f"{job.id}: running already; use another name"
             raise BadData(message)
         self.enqueue(job)
@@ -112,7 +117,7 @@ class Spool:
         try:
             write_file(draft, encode_job(job), durable=True)
             place(draft, final)
-            fsync_directory(self.queue)
+            self._make_durable(final)
         except FileExistsError as error:
             message = f"{final}: waiting already; use another name"
             raise BadData(message) from error
@@ -122,6 +127,15 @@ class Spool:
         finally:
             with contextlib.suppress(OSError):
                 draft.unlink(missing_ok=True)
+
+    def _make_durable(self, final: Path) -> None:
+        """Fsync queue/ with what has just come; where that fails it is taken back, unless it has been claimed by then."""
+        try:
+            fsync_directory(self.queue)
+        except OSError:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(final)
+                raise
 
     def waiting(self) -> list[str]:
         """The ids in queue/, in the order of claims; whatever has no job's name is left out."""

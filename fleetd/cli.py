@@ -69,6 +69,9 @@ def _add_looking(add: Adder) -> None:
     log.add_argument("job", metavar="JOB", help="an id, or the beginning or end of one")
     results = add("results", "cli_results:results", "the ledger's result rows, oldest first")
     results.add_argument("-f", "--follow", action="store_true", help="go on with each new row until Ctrl-C")
+    wait = add("wait", "cli_wait:wait", "wait until jobs have ended for good: 0 all ok, 1 otherwise")
+    wait.add_argument("jobs", nargs="*", metavar="JOB", help="default: all that wait and run now")
+    wait.add_argument("--timeout", type=_seconds, metavar="S", help="exit 75 when they have not ended by then")
     hosts = add("hosts", "cli_stop:hosts", "the hosts, and what each does; or tell one to rest, go on or try again")
     hosts.add_argument(
         "action",

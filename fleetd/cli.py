@@ -72,6 +72,9 @@ def _add_looking(add: Adder) -> None:
     wait = add("wait", "cli_wait:wait", "wait until jobs have ended for good: 0 all ok, 1 otherwise")
     wait.add_argument("jobs", nargs="*", metavar="JOB", help="default: all that wait and run now")
     wait.add_argument("--timeout", type=_seconds, metavar="S", help="exit 75 when they have not ended by then")
+    top = add("top", "cli_top:top", "the fleet at work, redrawn each second; q quits")
+    top.add_argument("-b", "--batch", action="store_true", help="print the lines instead, for scripts")
+    top.add_argument("-n", "--count", type=whole_number(1), metavar="N", help="end after N times (default: never)")
     hosts = add("hosts", "cli_stop:hosts", "the hosts, and what each does; or tell one to rest, go on or try again")
     hosts.add_argument(
         "action",

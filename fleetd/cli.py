@@ -75,6 +75,10 @@ def _add_looking(add: Adder) -> None:
     top = add("top", "cli_top:top", "the fleet at work, redrawn each second; q quits")
     top.add_argument("-b", "--batch", action="store_true", help="print the lines instead, for scripts")
     top.add_argument("-n", "--count", type=whole_number(1), metavar="N", help="end after N times (default: never)")
+    metrics = add("metrics", "cli_metrics:metrics", "what Prometheus may want to know, in its text format")
+    metrics.add_argument(
+        "--textfile", metavar="FILE", help="put it there by rename, for node_exporter's textfile collector"
+    )
     hosts = add("hosts", "cli_stop:hosts", "the hosts, and what each does; or tell one to rest, go on or try again")
     hosts.add_argument(
         "action",

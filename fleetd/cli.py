@@ -133,6 +133,7 @@ def _add_spool(add: Adder) -> None:
     stop.add_argument("--wait", action="store_true", help="until nothing runs any more")
     add("resume", "cli_stop:resume", "lift the stops")
     add("ensure", "cli_ensure:ensure", "start this host's daemon if it is not alive; harmless when it is")
+    add("fsck", "cli_fsck:fsck", "read all of the spool, change nothing, and say what is wrong with it")
     up = add("up", "cli_up:up", "all at once on this machine: spool, daemon and planner, until Ctrl-C")
     up.add_argument("--seconds", type=_seconds, metavar="N", help="stop by itself N seconds after the first claim")
 

@@ -134,6 +134,8 @@ def _add_spool(add: Adder) -> None:
     add("resume", "cli_stop:resume", "lift the stops")
     add("ensure", "cli_ensure:ensure", "start this host's daemon if it is not alive; harmless when it is")
     add("fsck", "cli_fsck:fsck", "read all of the spool, change nothing, and say what is wrong with it")
+    completion = add("completion", "cli_completion:completion", "print the shell's script that completes fleet's words")
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
     up = add("up", "cli_up:up", "all at once on this machine: spool, daemon and planner, until Ctrl-C")
     up.add_argument("--seconds", type=_seconds, metavar="N", help="stop by itself N seconds after the first claim")
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -196,15 +197,19 @@ def test_a_file_that_could_not_be_read_once_is_read_again_in_a_quiet_queue(struc
     assert in_a_quiet_queue(struck, wait_for, "openat")["outcome"] == "ok"
 
 
+def test_a_claim_whose_rename_failed_once_is_tried_again_in_a_quiet_queue(struck, wait_for):
+    assert in_a_quiet_queue(struck, wait_for, "rename")["outcome"] == "ok"
+
+
 ONE_OF_EACH = [
-    *(("daemon", "openat", "ESTALE", when) for when in ("2", "3", "4", "6", "7")),
-    *(("daemon", "rename", "EIO", when) for when in ("2", "3")),
-    *(("daemon", "fsync", "ENOSPC", when) for when in ("2", "3")),
-    *(("daemon", "write", "ENOSPC", when) for when in ("1", "2", "3")),
-    *(("daemon", "mkdir", "EPERM", when) for when in ("1", "2")),
+    *(("daemon", "openat", "ESTALE", when) for when in ("2", "4")),
+    *(("daemon", "rename", "EIO", when) for when in ("1", "2", "3")),
+    ("daemon", "fsync", "ENOSPC", "3"),
+    ("daemon", "write", "ENOSPC", "2"),
+    ("daemon", "mkdir", "EPERM", "1"),
     ("daemon", "flock", "EINTR", "1"),
-    *(("parent", "openat", "ENOSPC", when) for when in ("1", "2")),
-    *(("parent", call, "EIO", "1") for call in ("flock", "pread64", "write", "rename", "pwrite64")),
+    ("parent", "openat", "ENOSPC", "2"),
+    *(("parent", call, "EIO", "1") for call in ("pread64", "rename", "pwrite64")),
 ]
 
 
@@ -261,6 +266,39 @@ def test_a_command_that_cannot_be_read_has_failed_with_the_reason(struck, wait_f
     assert not (struck.rig.root / "ran" / "j").exists()
 
 
+def test_a_job_that_could_not_be_forked_for_a_second_runs_then(struck, wait_for):
+    fault = Fault(struck.at, struck.parent(), "fork", "EAGAIN", "1+", wait_for)
+    struck.job("j")
+    wait_for(fault.struck)
+    fault.lift()
+    assert (struck.settled("j")["outcome"], len(struck.rig.results("j"))) == ("ok", 1)
+    assert WORDS["EAGAIN"] in struck.rig.said()
+
+
+def test_a_parent_outlives_a_log_that_cannot_be_looked_at(struck, wait_for):
+    rig = struck.rig
+    rig.shell("j", f"echo x; until test -e {rig.root}/go; do sleep 0.02; done; exit 7")
+    rig.pid("j")
+    log = rig.attempt("j") / "log"
+    fault = Fault(struck.at, struck.parent(), "newfstatat", "EIO", "1+", wait_for, paths=[log])
+    wait_for(fault.struck, 15)
+    fault.lift()
+    (rig.root / "go").touch()
+    assert rig.ended("j")["exit"] == 7
+
+
+def test_a_daemon_whose_log_is_on_a_full_disk_lives_and_works(rig, small_disk, wait_for):
+    disk = small_disk("16k")
+    with suppress(OSError), open(disk / "ballast", "wb", buffering=0) as file:
+        while file.write(b"x" * 512):
+            pass
+    rig._said = disk / "said"
+    daemon = rig.start(ready=False)
+    rig.shell("j", "true")
+    assert rig.ended("j")["outcome"] == "ok"
+    assert daemon.poll() is None
+
+
 class Publisher:
     """Publishers of one spool, each with a fault in its way."""
 
@@ -300,7 +338,9 @@ def publisher(rig, tmp_path, wait_for):
     return Publisher(rig.spool, tmp_path / "fault", wait_for)
 
 
-@pytest.mark.parametrize(("call", "error"), [("write", "ENOSPC"), ("link", "EPERM")])
+@pytest.mark.parametrize(
+    ("call", "error"), [("write", "ENOSPC"), ("link", "EPERM"), ("unlink", "EIO"), ("fsync", "EIO")]
+)
 def test_what_a_publisher_says_of_its_job_is_so(publisher, call, error):
     publisher.each(call, error)
 

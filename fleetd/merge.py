@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -10,12 +11,29 @@ from fleetd.lease import take_lease
 from fleetd.ledger import Ledger, Row, decode_head, write_line
 
 
+@dataclass(slots=True)
+class _Had:
+    """Which seqs of one host the view has: all up to one, and few beyond, so that a long ledger costs no memory."""
+
+    upto: int = 0
+    beyond: set[int] = field(default_factory=set)
+
+    def __contains__(self, seq: int) -> bool:
+        return seq <= self.upto or seq in self.beyond
+
+    def add(self, seq: int) -> None:
+        self.beyond.add(seq)
+        while self.upto + 1 in self.beyond:
+            self.upto += 1
+            self.beyond.remove(self.upto)
+
+
 class Merger:
     """Adds to ledger.jsonl what is missing there, by the set of (host, seq). One process runs it: who holds its lock."""
 
     def __init__(self, ledger: Ledger, view: Path, lock: int) -> None:
         self._ledger, self._view, self._lock = ledger, view, lock
-        self._have: dict[str, set[int]] = {}
+        self._have: dict[str, _Had] = {}
         self._new: dict[tuple[str, int], bytes] = {}
         self._mark = (0, 0)
         self._load()
@@ -26,7 +44,7 @@ class Merger:
         self._mark = _mark(self._view)
         for line in _view_lines(self._view):
             if row := decode_head(line):
-                self._have.setdefault(row.host, set()).add(row.seq)
+                self._have.setdefault(row.host, _Had()).add(row.seq)
         self.take(Ledger(self._ledger.root).poll_lines(decode_head))
 
     @classmethod
@@ -50,7 +68,7 @@ class Merger:
     def take(self, lines: Iterable[tuple[Row, bytes]]) -> None:
         """Rows that may be missing."""
         for row, line in lines:
-            if row.seq not in self._have.setdefault(row.host, set()):
+            if row.seq not in self._have.setdefault(row.host, _Had()):
                 self._new[row.host, row.seq] = line
 
     def merge(self) -> int:

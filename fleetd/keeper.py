@@ -44,7 +44,7 @@ class Keeper:
         (spool.running / self.host).mkdir(exist_ok=True)
         self.crew = Crew(environ)
         self._books = Books(spool, self.host, Limits(failures=settings.failures, rest_s=settings.rest_s))
-        self.ward = Ward(spool, self._books.ledger, self.host, self.crew, settings.grace_s)
+        self.ward = Ward(spool, self._books.ledger, self.host, self.crew, self._books.history, settings.grace_s)
         self.queue = Queue(spool, os.getuid())
         self.halt = Halt(self._books.stops, spool.heartbeats().get(self.host, {}).get("stops", {}))
         self._peers, self._pulse = Peers(spool, self.host), Pulse(spool, self.host)
@@ -124,7 +124,7 @@ class Keeper:
         if look:
             first = self._look_at == float("-inf")
             self._look_at = now + self.settings.poll_s
-            ends += self.ward.look(now, self._books.history, {str(end.path) for end in ends})
+            ends += self.ward.look(now, {str(end.path) for end in ends})
             if first and self.ward.found:
                 self.log(f"adopted {len(self.ward.found)} running: {' '.join(a.id for a in self.ward.found)}")
         self._say_anew("unknown", self.ward.unknown, "cannot tell what became of {}; looking again")

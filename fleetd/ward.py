@@ -16,7 +16,7 @@ from fleetd.errors import BadData
 from fleetd.files import look, scan
 from fleetd.history import History
 from fleetd.job import NAME, Outcome, Result, decode_job, utc
-from fleetd.lease import lives, take_lease
+from fleetd.lease import lives
 from fleetd.ledger import Ledger
 from fleetd.reap import End, State, Verdict
 from fleetd.spool import Spool
@@ -53,10 +53,9 @@ class Attempt:
 class Ward:
     """What is claimed or runs on one host. `running` is as of the last look; `unknown` says what couldn't be judged."""
 
-    def __init__(self, spool: Spool, ledger: Ledger, host: str, crew: Crew, grace_s: float) -> None:
+    def __init__(self, spool: Spool, ledger: Ledger, host: str, crew: Crew, history: History, grace_s: float) -> None:
         self._spool, self._ledger, self._host, self._crew = spool, ledger, host, crew
-        self.grace_s = grace_s
-        self._history = History()
+        self._history, self.grace_s = history, grace_s
         self._found: list[Attempt] = []
         self.unknown: list[str] = []
         self.returned: list[str] = []  # what was put back into queue/ and not yet asked for
@@ -78,12 +77,11 @@ class Ward:
         """What runs here without an order of this daemon: adopted, being ended, or unknown."""
         return self._found
 
-    def look(self, now: float, history: History, ended: Set[str]) -> list[End]:
+    def look(self, now: float, ended: Set[str]) -> list[End]:
         """List and judge all that no lane has an order for and that isn't among the `ended`; put back what never started.
 
         What has ended is given back, to be finished.
         """
-        self._history = history
         self._found, self.unknown, ends = [], [], []
         ordered = self._crew.ordered()
         for entry in sorted(scan(self._spool.running / self._host), key=lambda entry: entry.name):
@@ -205,14 +203,12 @@ class Ward:
         """Take back what waits at the door of a lane whose job takes long after all."""
         for lane in self._crew.lanes:
             for taken in list(lane.orders.values())[1:] if now - lane.since > RECALL_S else ():
-                lease = take_lease(taken.path / "lock")
-                if lease is not None:
-                    try:
-                        claim.unclaim(self._spool, taken.path)
-                    finally:
-                        os.close(lease)
-                    self.returned.append(taken.job.id)
+                verdict = reap.judge(taken.path)
+                if verdict.state is State.UNSTARTED:
+                    self._act(taken.path, verdict, now)
                     del lane.orders[str(taken.path)]
+                elif verdict.lease is not None:
+                    os.close(verdict.lease)  # it has run by now, and its parent's answer is on the way
 
     def ending(self) -> bool:
         """Whether a tree without a parent is being ended, so that the next pass is due soon."""

@@ -1,6 +1,10 @@
 """Short jobs stand at a lane's door before it is free; nobody may lose by that."""
 
-from fleetd.job import seconds
+from fleetd.claim import claim
+from fleetd.crew import Crew
+from fleetd.history import History
+from fleetd.job import Job, seconds
+from fleetd.ward import Ward
 
 
 def crowd(rig, *, before, after):
@@ -44,3 +48,19 @@ def test_a_killed_daemon_s_orders_run_once(rig, wait_for):
     rig.start(lanes=2)
     wait_for(lambda: len(rig.rows()) == 60)
     assert all((rig.root / f"ran-{n:03d}").read_text() == "x\n" for n in range(60))
+
+
+def test_what_has_run_at_a_door_by_now_is_not_taken_back(rig):
+    crew = Crew({})
+    lane = crew.idle()
+    ward = Ward(rig.spool, rig.ledger, "calber", crew, History(), 1.0)
+    (rig.spool.running / "calber").mkdir()
+    for name in ("head", "ran", "waits"):
+        taken = claim(rig.spool, "calber", Job(id=rig.drop(name, "true"), argv=("true",)), 1)
+        lane.orders[str(taken.path)] = taken
+    (rig.spool.running / "calber" / "ran" / "pid.json").write_text("{}")
+    (rig.spool.running / "calber" / "ran" / "exit.json").write_text('{"outcome": "ok", "ended": "x"}')
+    ward.recall(lane.since + 60)
+    crew.close()
+    assert rig.spool.waiting() == ["waits"]
+    assert [path.rpartition("/")[2] for path in lane.orders] == ["head", "ran"]

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
         FleetError,
         IOFailed,
         No,
-        NoDaemon,
         NotFound,
-        NotPermitted,
         Terminated,
         TryLater,
         Usage,
@@ -34,8 +32,8 @@ if TYPE_CHECKING:
     from fleetd.files import replace_file
     from fleetd.job import Job, Outcome, decode_json, encode_json, new_id, seconds, utc
     from fleetd.lease import host_name, only_one
-    from fleetd.ledger import Ledger, Row, accepted
-    from fleetd.spool import Spool, find_spool, init_spool
+    from fleetd.ledger import Ledger, Row
+    from fleetd.spool import Spool, find_spool
     from fleetd.toml import Doc, Keys, read_toml
 
 _ROOMS = {
@@ -59,9 +57,7 @@ _ROOMS = {
         "FleetError",
         "IOFailed",
         "No",
-        "NoDaemon",
         "NotFound",
-        "NotPermitted",
         "Terminated",
         "TryLater",
         "Usage",
@@ -69,8 +65,8 @@ _ROOMS = {
     "files": ("replace_file",),
     "job": ("Job", "Outcome", "decode_json", "encode_json", "new_id", "seconds", "utc"),
     "lease": ("host_name", "only_one"),
-    "ledger": ("Ledger", "Row", "accepted"),
-    "spool": ("Spool", "find_spool", "init_spool"),
+    "ledger": ("Ledger", "Row"),
+    "spool": ("Spool", "find_spool"),
     "toml": ("Doc", "Keys", "read_toml"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

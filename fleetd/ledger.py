@@ -16,7 +16,7 @@ import os
 import stat
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -317,16 +317,3 @@ def _last_seq(fd: int, size: int) -> int:
         if want >= size:
             return 0
         want *= 4
-
-
-def accepted(rows: Iterable[Row]) -> dict[str, Row]:
-    """Per job the `ok` row that counts: the lowest attempt's, void rows taken out."""
-    standing = [row for row in rows if row.event == "void" or row.body.get("outcome") == Outcome.OK]
-    void = {(v["host"], v["seq"]) for row in standing if row.event == "void" for v in row.body.get("rows", ())}
-    best: dict[str, Row] = {}
-    for row in standing:
-        if row.event == "result" and (row.host, row.seq) not in void:
-            old = best.setdefault(row.body["job"], row)
-            if row.body["attempt"] < old.body["attempt"]:
-                best[row.body["job"]] = row
-    return best

@@ -98,5 +98,5 @@ def test_links_lead_somewhere(path):
 
 def test_every_page_is_in_the_index():
     index = (ROOT / "docs" / "README.md").read_text()
-    pages = (p.relative_to(ROOT / "docs") for p in ROOT.glob("docs/*/*.md") if p.name != "README.md")
+    pages = (p.relative_to(ROOT / "docs") for p in ROOT.glob("docs/*/**/*.md") if p.name != "README.md")
     assert [str(p) for p in pages if f"({p})" not in index] == []

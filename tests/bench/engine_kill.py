@@ -22,8 +22,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fleetd import FleetError, Ledger, Spool, init_spool
+from fleetd import FleetError, Ledger, Spool
 from fleetd.recall import cancel
+from fleetd.spool import init_spool
 
 FLEETD = Path(sys.executable).with_name("fleetd")
 HOST = "bench"

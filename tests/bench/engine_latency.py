@@ -19,7 +19,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
-from fleetd import Ledger, Spool, init_spool, seconds
+from fleetd import Ledger, Spool, seconds
+from fleetd.spool import init_spool
 
 FLEET, FLEETD = (Path(sys.executable).with_name(name) for name in ("fleet", "fleetd"))
 BOOT = """

@@ -20,7 +20,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from fleetd import Job, Ledger, init_spool, seconds
+from fleetd import Job, Ledger, seconds
+from fleetd.spool import init_spool
 
 TRUE = "/bin/true"
 HUEY = """

@@ -18,7 +18,8 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from fleetd import Ledger, init_spool
+from fleetd import Ledger
+from fleetd.spool import init_spool
 
 FLEETD = Path(sys.executable).with_name("fleetd")
 HOST, WAITING = "bench", 200

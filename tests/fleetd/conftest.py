@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fleetd import Ledger, init_spool
+from fleetd import Ledger
+from fleetd.spool import init_spool
 
 FLEET, FLEETD = (Path(sys.executable).with_name(name) for name in ("fleet", "fleetd"))
 SETTINGS = {"spool": 1, "poll_s": 30, "grace_s": 1.0, "min_free_mb": 0, "failures": 1000}

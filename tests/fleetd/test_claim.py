@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from fleetd import BadData, init_spool
+from fleetd import BadData
 from fleetd.claim import claim, set_aside, take_aside, token_of
 from fleetd.crew import Lane
 from fleetd.job import Job, decode_job
@@ -14,6 +14,7 @@ from fleetd.lease import boot_id, born, lives, take_lease
 from fleetd.order import order
 from fleetd.reap import State, judge
 from fleetd.settings import Settings
+from fleetd.spool import init_spool
 
 CLAIMER = """
 import sys

@@ -4,9 +4,10 @@ import io
 
 import pytest
 
-from fleetd import Ledger, Talk, init_spool
+from fleetd import Ledger, Talk
 from fleetd.cli_progress import Progress
 from fleetd.cli_talk import terminal_width, wrapped
+from fleetd.spool import init_spool
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleetd import Ledger, accepted
+from fleetd import Ledger
 from fleetd.errors import IOFailed, NotFound, TryLater
 from fleetd.ledger import decode_row, encode_row
 from fleetd.merge import Merger
@@ -304,20 +304,6 @@ def test_once_there_is_room_again_writing_goes_on_without_a_gap(small_disk):
 def test_no_ledger_is_not_found(tmp_path):
     with pytest.raises(NotFound, match="fleet init"):
         list(Ledger(tmp_path / "none").rows())
-
-
-def test_of_several_ok_rows_the_lowest_attempt_counts(ledger):
-    rows = [{"event": "result", "job": "a", "attempt": n, "outcome": "ok", "by": "t"} for n in (2, 1)]
-    ledger.append("calber", rows)
-    assert accepted(ledger.rows())["a"].body["attempt"] == 1
-
-
-def test_a_void_row_takes_the_rows_it_names_out(ledger):
-    rows = [{"event": "result", "job": "a", "attempt": n, "outcome": "ok", "by": "t"} for n in (1, 2)]
-    ledger.append(
-        "calber", [*rows, {"event": "void", "rows": [{"host": "calber", "seq": 1}], "by": "t", "reason": "bad memory"}]
-    )
-    assert accepted(ledger.rows())["a"].body["attempt"] == 2
 
 
 @pytest.mark.parametrize(

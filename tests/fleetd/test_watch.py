@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from fleetd import init_spool
+from fleetd.spool import init_spool
 from fleetd.watch import file_system, watch
 
 MOUNTS = """\

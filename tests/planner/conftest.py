@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fleetd import Ledger, Spool, encode_json, init_spool
+from fleetd import Ledger, Spool, encode_json
+from fleetd.spool import init_spool
 from planner.fill import Filler
 from planner.plan import read_plan
 

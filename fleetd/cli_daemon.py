@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Sequence
 
 from fleetd.cli_common import Parser, common_options, way_out, whole_number
@@ -13,7 +14,8 @@ from fleetd.job import NAME
 from fleetd.keeper import Keeper
 from fleetd.lane import Offer
 from fleetd.lease import host_name, only_one
-from fleetd.loop import Ending, run
+from fleetd.loop import Ending, notify, run
+from fleetd.machine import settle, this_machine, whose
 from fleetd.settings import Settings, read_settings
 from fleetd.spool import Spool, find_spool
 
@@ -57,12 +59,19 @@ def _say(line: str, level: int = 6) -> None:
         print("\n".join(prefix + part for part in line.splitlines()), file=sys.stderr, flush=True)
 
 
+def _pause(seconds: float) -> None:
+    """Wait before the service manager is told that we are ready, and have it wait too."""
+    notify(os.environ, f"EXTEND_TIMEOUT_USEC={int((seconds + 30) * 1e6)}")
+    time.sleep(seconds)
+
+
 def _serve(args: argparse.Namespace, spool: Spool, settings: Settings, host: str) -> int:
     log = (lambda _line: None) if args.quiet else _say
-    whose = f"another fleetd serves {host} on this spool; one is enough (fleet hosts shows it)"
-    with only_one(spool.hosts / f"{host}.lock", whose):
+    me = this_machine(os.environ)
+    with only_one(spool.hosts / f"{host}.lock", whose(spool, host, me)):
+        settle(spool, host, me, log, _pause)
         offer = _offer(args, settings, host)
-        keeper = Keeper(spool, settings, offer, os.environ, log)
+        keeper = Keeper(spool, settings, offer, me, os.environ, log)
 
         def reload() -> None:
             try:

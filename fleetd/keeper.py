@@ -19,6 +19,7 @@ from fleetd.files import scan, write_file
 from fleetd.halt import Halt
 from fleetd.job import Job, Outcome, utc
 from fleetd.lane import Fate, Offer, blocked, choose, short_of_gpus
+from fleetd.machine import Machine
 from fleetd.peers import Peers
 from fleetd.pulse import Pulse
 from fleetd.queue import Queue
@@ -37,7 +38,13 @@ class Keeper:
     """The daemon of one host on one spool: all it knows is on disk, so that it may be killed at any moment."""
 
     def __init__(
-        self, spool: Spool, settings: Settings, offer: Offer, environ: Mapping[str, str], log: Callable[[str], None]
+        self,
+        spool: Spool,
+        settings: Settings,
+        offer: Offer,
+        me: Machine,
+        environ: Mapping[str, str],
+        log: Callable[[str], None],
     ) -> None:
         self.spool, self.settings, self.offer, self.log = spool, settings, offer, log
         self.host, self.by = offer.host, f"fleetd@{offer.host}"
@@ -47,7 +54,7 @@ class Keeper:
         self.ward = Ward(spool, self._books.ledger, self.host, self.crew, self._books.history, settings.grace_s)
         self.queue = Queue(spool, os.getuid())
         self.halt = Halt(self._books.stops, spool.heartbeats().get(self.host, {}).get("stops", {}))
-        self._peers, self._pulse = Peers(spool, self.host), Pulse(spool, self.host)
+        self._peers, self._pulse = Peers(spool, self.host), Pulse(spool, self.host, me)
         self._sweeper = Sweeper(spool.ended, self._books.named)
         self._cores = allowed_cores().cores
         self.events = self.draining = self.ending = self._drained = False
@@ -365,6 +372,7 @@ class Keeper:
     def close(self) -> None:
         """Let go: the running jobs go on, the next daemon adopts them."""
         self.crew.close()
+        self._pulse.end()
 
 
 def _same(lane: Lane) -> Lane:

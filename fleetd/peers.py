@@ -24,13 +24,13 @@ class Peers:
         self._offers_until = self._running_until = float("-inf")
 
     def living(self, now: float) -> dict[str, Mapping[str, Any]]:
-        """The heartbeats of those that aren't suspect: their counter has moved within 180 s of our own clock."""
+        """The heartbeats of those that aren't suspect: their counter has moved within 180 s of our own clock, and none ended."""
         beats = {host: body for host, body in self._spool.heartbeats().items() if host != self._host}
         for host, body in beats.items():
             mark = (body.get("boot"), body.get("counter"))
             if self._moved.get(host, (None, 0.0))[0] != mark:
                 self._moved[host] = (mark, now)
-        return {host: body for host, body in beats.items() if now - self._moved[host][1] < SUSPECT_S}
+        return {h: body for h, body in beats.items() if now - self._moved[h][1] < SUSPECT_S and not body.get("ended")}
 
     def offers(self, now: float) -> list[Offer]:
         """What those that live and claim have to offer."""

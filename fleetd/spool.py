@@ -277,6 +277,17 @@ def beat(spool: Spool, host: str, body: Mapping[str, Any]) -> None:
     replace_file(spool.hosts / f"{host}.json", encode_json({"schema": "fleet.host/1", **body}) + b"\n")
 
 
+def disk_time(spool: Spool) -> float:
+    """Now, by the clock that dates the spool's files, seconds since the epoch. Raises OSError where none can be made."""
+    probe = spool.tmp / f".clock.{secrets.token_hex(4)}"
+    fd = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    try:
+        return os.fstat(fd).st_mtime
+    finally:
+        os.close(fd)
+        os.unlink(probe)
+
+
 def free_mb(spool: Spool) -> float:
     """MiB that a user's process may still write to the spool's file system."""
     at = os.statvfs(spool.root)

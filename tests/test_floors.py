@@ -12,7 +12,21 @@ ENGINE_FLOORS = (
     ("files", "lane", "breaker", "stops", "history"),
     ("lease",),
     ("spool", "ledger", "merge"),
-    ("claim", "queue", "halt", "order", "reap", "child", "watch", "crew", "sweep", "peers", "pulse", "books"),
+    (
+        "claim",
+        "queue",
+        "halt",
+        "order",
+        "reap",
+        "child",
+        "watch",
+        "crew",
+        "sweep",
+        "peers",
+        "pulse",
+        "books",
+        "machine",
+    ),
     ("ward", "recall", "keeper", "loop"),
 )
 PLANNER_FLOORS = (

@@ -17,7 +17,7 @@ from fleetd.lease import host_name, only_one
 from fleetd.loop import Ending, notify, run
 from fleetd.machine import settle, this_machine, whose
 from fleetd.settings import Settings, read_settings
-from fleetd.spool import Spool, find_spool
+from fleetd.spool import Spool, find_spool, refuse_others
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -67,6 +67,8 @@ def _pause(seconds: float) -> None:
 
 def _serve(args: argparse.Namespace, spool: Spool, settings: Settings, host: str) -> int:
     log = (lambda _line: None) if args.quiet else _say
+    os.umask(os.umask(0o022) | 0o002)  # whatever it was, others are to write to nothing that we make
+    refuse_others(spool, host)
     me = this_machine(os.environ)
     with only_one(spool.hosts / f"{host}.lock", whose(spool, host, me)):
         settle(spool, host, me, log, _pause)

@@ -225,11 +225,28 @@ def find_spool(flag: str | None, environ: Mapping[str, str]) -> Spool:
                 f"{directory}: a link, or on another file system; a spool is one directory tree on one file system"
             )
             raise NotPermitted(message)
-        mode = at.st_mode
-        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        if at.st_mode & stat.S_IWOTH and not at.st_mode & stat.S_ISVTX:
             message = f"{directory}: others may write here; chmod o-w {directory} (or chmod +t)"
             raise NotPermitted(message)
     return spool
+
+
+def refuse_others(spool: Spool, host: str) -> None:
+    """Raise NotPermitted where others may write to what the host's daemon goes by: its running/, its files, the settings.
+
+    Links are passed over, since nobody follows them; the sticky bit is for running/<host> alone, for it says nothing on files.
+    """
+    files = [spool.hosts / f"{host}.{kind}" for kind in ("json", "lock", "drain", "reset")]
+    files += [spool.ledger_d / f"{host}.jsonl", spool.ledger_d / f"{host}.lock", spool.ledger_d / ".merge.lock"]
+    for path in (spool.running / host, *files, spool.ledger, spool.settings):
+        try:
+            mode = os.lstat(path).st_mode
+        except FileNotFoundError:
+            continue
+        sticky = stat.S_ISDIR(mode) and mode & stat.S_ISVTX
+        if mode & stat.S_IWOTH and not sticky and not stat.S_ISLNK(mode):
+            message = f"{path}: others may write here; chmod o-w {path}"
+            raise NotPermitted(message)
 
 
 def spool_path(flag: str | None, environ: Mapping[str, str]) -> Path:

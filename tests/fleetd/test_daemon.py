@@ -156,6 +156,37 @@ def test_a_spool_that_others_may_write_to_is_refused(rig, answer):
     assert find_spool(None, {"FLEET_SPOOL": str(rig.root)}).root == rig.root
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["running/calber", "hosts/calber.json", "hosts/calber.lock", "ledger.d/calber.jsonl", "ledger.jsonl", "fleet.toml"],
+)
+def test_what_others_may_write_to_below_the_tree_is_refused_as_well(rig, name):
+    rig.drop("j", "true")
+    assert rig.once() == 0
+    at = rig.root / name
+    at.chmod(0o777)
+    assert rig.once() == 77
+    assert f"{at}: others may write here; chmod o-w {at}" in rig.said()
+    at.chmod(0o775)
+    assert rig.once() == 0
+
+
+def test_running_with_the_sticky_bit_and_other_hosts_files_are_no_hindrance(rig):
+    for name in ("running/calber", "running/other"):
+        (rig.root / name).mkdir()
+    (rig.root / "running/calber").chmod(0o1777)
+    (rig.root / "running/other").chmod(0o777)
+    assert rig.once() == 0
+
+
+def test_with_no_umask_at_all_nothing_is_made_that_others_may_write_to(rig):
+    rig.shell("makes", "touch $FLEET_OUT/file; mkdir $FLEET_OUT/sub")
+    assert rig.once(wrap=("sh", "-c", 'umask 0; exec "$0" "$@"')) == 0
+    made = [path for path in rig.root.rglob("*") if path.lstat().st_mode & 0o002]
+    assert made == []
+    assert rig.once() == 0
+
+
 def test_once_with_nothing_to_do_is_0(rig):
     assert rig.once() == 0
 

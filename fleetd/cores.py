@@ -62,14 +62,24 @@ def _groups(root: Path) -> Iterator[tuple[Path, Path]]:
         kind, _, options = right.split(" ", 2)
         if kind in paths and (kind == "cgroup2" or "cpu" in options.split(",")):
             top, point = left.split(" ")[3:5]
-            mount = root / point.lstrip("/")
-            yield mount / _below(paths[kind], top), mount
+            mount = root / point.replace("\\040", " ").lstrip("/")
+            yield _seen_from(mount, PurePosixPath(top), PurePosixPath(paths[kind])), mount
 
 
-def _below(path: str, top: str) -> str:
-    """The cgroup's path seen from its mount; in a private namespace (`/..`) what is mounted is all there is to see."""
-    within = PurePosixPath(path)
-    return str(within.relative_to(top)) if ".." not in path and within.is_relative_to(top) else ""
+def _seen_from(mount: Path, top: PurePosixPath, path: PurePosixPath) -> Path:
+    """The directory of the cgroup `path` where `top` is mounted; of what lies elsewhere, the mount is all there is to see.
+
+    Both are told from the cgroup namespace's root. A mount from before the namespace begins above it, at `/..`: what the
+    levels between are called is told nowhere, but the group that we are in has us in its list.
+    """
+    if path.is_relative_to(top) and ".." not in (below := path.relative_to(top)).parts:
+        return mount / below
+    levels = top.parts.count("..") if set(top.parts) <= {"/", ".."} else 0
+    names = [part for part in path.parts if part != "/"]
+    if ".." in names or not levels:
+        return mount
+    ours = (d for d in mount.glob("/".join(["*"] * levels + names)) if str(os.getpid()) in _lines(d / "cgroup.procs"))
+    return next(ours, mount)
 
 
 def _v2(file: Path) -> Iterator[tuple[float, Path]]:

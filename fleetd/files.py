@@ -32,6 +32,14 @@ class Found:
 
 def look(path: Path | str, limit: int = MAX_BYTES) -> Found | None:
     """A regular file's bytes (one more than `limit` at most), or None when it's no such file. Raises OSError."""
+    if (read := read_plain(path, limit)) is None:
+        return None
+    data, at = read
+    return Found(data, at.st_uid, (at.st_ino, at.st_size, at.st_mtime_ns))
+
+
+def read_plain(path: Path | str, limit: int = MAX_BYTES) -> tuple[bytes, os.stat_result] | None:
+    """The same bytes with all that the system says of the file."""
     try:
         fd = os.open(path, _READ)
     except (FileNotFoundError, NotADirectoryError):
@@ -42,9 +50,7 @@ def look(path: Path | str, limit: int = MAX_BYTES) -> Found | None:
         raise
     try:
         at = os.fstat(fd)
-        if not stat.S_ISREG(at.st_mode):
-            return None
-        return Found(_read(fd, at.st_size, limit + 1), at.st_uid, (at.st_ino, at.st_size, at.st_mtime_ns))
+        return (_read(fd, at.st_size, limit + 1), at) if stat.S_ISREG(at.st_mode) else None
     finally:
         os.close(fd)
 

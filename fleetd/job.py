@@ -9,7 +9,7 @@ import math
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -17,7 +17,8 @@ from typing import Any
 from fleetd.errors import BadData
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
-_HUGE = re.compile(r"[0-9][eE]\+?[0-9]{3}|[0-9]{300}")
+_DIGITS = bytes.maketrans(b"123456789E", b"000000000e")
+_LONG = b"0" * 300
 SCHEMA = "fleet.job/1"
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 100
@@ -121,11 +122,15 @@ def _finite(text: str) -> float:
 def decode_json(data: bytes | str) -> Any:
     """One JSON value; NaN, Infinity, numbers beyond a double, and over 100 levels raise ValueError."""
     value = decode_trusted(data)
-    text = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
-    if text.count(b"[") + text.count(b"{") > MAX_DEPTH and _depth_over(value, MAX_DEPTH):
+    raw = data if isinstance(data, bytes) else _encoded(data)
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _depth_over(value, MAX_DEPTH):
         message = f"nested over {MAX_DEPTH} levels deep"
         raise ValueError(message)
     return value
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _depth_over(value: Any, limit: int) -> bool:
@@ -142,19 +147,32 @@ def _children(value: Any) -> Iterable[Any]:
 
 def decode_trusted(data: bytes | str) -> Any:
     """`decode_json` for what this engine has written itself: whoever wrote it has looked how deep it is."""
+    raw, text = (data, data.decode("utf-8")) if isinstance(data, bytes) else (_encoded(data), data)
+    decoder = _PLAIN if raw.count(b".") > _FEW and _is_plain(raw) else _CHECKED
     try:
-        text = data.decode("utf-8") if isinstance(data, bytes) else data
-        # a hook for each number takes longer than all the rest, and only such numbers can leave the range of a double
-        hook = _finite if _HUGE.search(text) else None
-        return json.loads(text, parse_constant=_no_constant, parse_float=hook)
+        return decoder.decode(text)
     except RecursionError as error:
         message = "nested too deeply"
         raise ValueError(message) from error
 
 
+_PLAIN = json.JSONDecoder(parse_constant=_no_constant)
+_CHECKED = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+_FEW = 8  # looking at each of many fractions takes longer than all the rest
+
+
+def _is_plain(text: bytes) -> bool:
+    """Whether no number in it can leave the range of a double."""
+    shape = text.translate(_DIGITS, b"+")
+    return b"0e000" not in shape and _LONG not in shape
+
+
 def encode_json(value: Any) -> bytes:
     """Compact ASCII JSON on one line, without a newline."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
+    return _COMPACT.encode(value).encode("ascii")
+
+
+_COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 def _is_text(value: Any) -> bool:
@@ -166,7 +184,7 @@ def _is_count(value: Any, least: int) -> bool:
 
 
 def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(_is_text(v) for v in value)
+    return isinstance(value, list) and all(map(_is_text, value))
 
 
 def _is_time(value: Any) -> bool:
@@ -181,11 +199,13 @@ def _is_limit(value: Any) -> bool:
 
 
 def _is_names(value: Any) -> bool:
-    return _is_texts(value) and all(NAME.fullmatch(v) for v in value)
+    return _is_texts(value) and all(map(NAME.fullmatch, value))
 
 
 def _is_env(value: Any) -> bool:
-    return isinstance(value, dict) and all(k and "=" not in k and _is_text(k) and _is_text(v) for k, v in value.items())
+    if not isinstance(value, dict):
+        return False
+    return not value or all(k and "=" not in k and _is_text(k) and _is_text(v) for k, v in value.items())
 
 
 _CHECKS: dict[str, tuple[Callable[[Any], Any], str]] = {
@@ -213,10 +233,17 @@ _CHECKS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "away": (_is_texts, "a list of host names"),
 }
 _LISTS = ("argv", "needs", "after", "away")
+_DEFAULTS = {f.name: f.default for f in fields(Job) if f.name in _CHECKS}
+_EMPTY = {"env": dict, "payload": dict, "needs": list, "after": list, "away": list}
 
 
 def decode_job(data: bytes, name: str) -> Job:
     """The job in a file called `name`.json; raises BadData with one line that says what is wrong with it."""
+    return Job(**decode_fields(data, name))
+
+
+def decode_fields(data: bytes, name: str) -> dict[str, Any]:
+    """The same, as the fields of Job less those at their defaults: what it takes to make a Job takes as long again."""
     if len(data) > MAX_BYTES:
         message = f"{len(data)} bytes: a job file has at most {MAX_BYTES}"
         raise BadData(message)
@@ -225,11 +252,15 @@ def decode_job(data: bytes, name: str) -> Job:
     except ValueError as error:
         message = f"not JSON: {error}"
         raise BadData(message) from error
-    return job_of(value, name)
+    return _fields_of(value, name)
 
 
 def job_of(value: Any, name: str) -> Job:
     """The job that a decoded JSON value describes; raises BadData."""
+    return Job(**_fields_of(value, name))
+
+
+def _fields_of(value: Any, name: str) -> dict[str, Any]:
     if not NAME.fullmatch(name):
         message = (
             f"{name!r} is no job id: letters, digits, dot, dash and underline, at most 128, first a letter or digit"
@@ -238,7 +269,7 @@ def job_of(value: Any, name: str) -> Job:
     if not isinstance(value, dict):
         message = f"a job is a JSON object, this is {_kind_of(value)}"
         raise BadData(message)
-    wrong = [f"{k}: expected {_CHECKS[k][1]}" for k, v in value.items() if k in _CHECKS and not _CHECKS[k][0](v)]
+    said, extra, wrong = _sorted_out(value)
     if "argv" not in value:
         wrong.append('argv is missing: the command to run, for example ["echo", "hi"]')
     if not wrong and value.get("id", name) != name:
@@ -247,10 +278,24 @@ def job_of(value: Any, name: str) -> Job:
         wrong.append("after: names itself")
     if wrong:
         raise BadData("; ".join(wrong))
-    known: dict[str, Any] = {
-        k: tuple(v) if k in _LISTS else v for k, v in value.items() if k in _CHECKS and k != "schema"
-    }
-    return Job(**(known | {"id": name}), extra={k: v for k, v in value.items() if k not in _CHECKS})
+    return said | {"id": name, "extra": extra}
+
+
+def _sorted_out(value: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """What a file says of a job's fields beyond their defaults, what it says besides, and what is wrong with it."""
+    said: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    wrong: list[str] = []
+    for key, v in value.items():
+        if v is _DEFAULTS.get(key, _CHECKS) or (not v and type(v) is _EMPTY.get(key)):
+            continue  # most fields of most files
+        if key not in _CHECKS:
+            extra[key] = v
+        elif not _CHECKS[key][0](v):
+            wrong.append(f"{key}: expected {_CHECKS[key][1]}")
+        elif key != "schema":
+            said[key] = tuple(v) if key in _LISTS else v
+    return said, extra, wrong
 
 
 def _kind_of(value: Any) -> str:

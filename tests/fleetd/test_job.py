@@ -15,6 +15,7 @@ from fleetd.job import (
     Job,
     Outcome,
     Result,
+    decode_fields,
     decode_job,
     decode_json,
     encode_job,
@@ -67,6 +68,13 @@ def test_a_job_reads_back_as_it_was_written(argv, payload, extra, cores):
     assert line.count(b"\n") == 1
 
 
+@pytest.mark.parametrize("left_out", [{"id", "argv"}, {"id"}, set()])
+def test_what_stands_at_its_default_may_as_well_be_left_out(left_out):
+    said = {name: value for name, value in json.loads(encode_job(job())).items() if name not in left_out}
+    assert decode_job(json.dumps(said | {"argv": ["true"]}).encode(), "a") == job()
+    assert Job(**decode_fields(encode_job(job(cores=2)), "a")) == job(cores=2)
+
+
 def test_unknown_keys_are_kept():
     made = decode_job(b'{"argv": ["true"], "colour": {"r": 1}}', "a")
     assert json.loads(encode_job(made))["colour"] == {"r": 1}
@@ -104,6 +112,18 @@ def test_unknown_keys_are_kept():
         ("commit", 7),
         ("attempt", 0),
         ("schema", "fleet.job/2"),
+        ("schema", None),
+        ("argv", None),
+        ("env", []),
+        ("payload", ""),
+        ("payload", None),
+        ("needs", {}),
+        ("after", ""),
+        ("away", False),
+        ("rerun_safe", 0),
+        ("failed", False),
+        ("retries", 0.0),
+        ("created", None),
         ("kind", "a/b"),
         ("id", "b"),
         ("id", 5),
@@ -148,6 +168,19 @@ def test_a_name_with_dots_ahead_or_slashes_is_no_id(name):
 def test_nan_and_infinity_are_not_json(text):
     with pytest.raises(ValueError, match=r"not JSON|too large"):
         decode_json(text)
+
+
+@pytest.mark.parametrize("many", ["", "1.5," * 50])
+@pytest.mark.parametrize("number", ["1e999", "-1E+400", "2.5e9999", "1" * 400 + ".0", "1e0400"])
+def test_a_number_beyond_a_double_is_refused_whatever_stands_beside_it(number, many):
+    with pytest.raises(ValueError, match="too large"):
+        decode_json(f"[{many}{number}]")
+
+
+@pytest.mark.parametrize("many", ["", "1.5," * 50])
+@pytest.mark.parametrize("number", ["1e308", "-1.5E+3", "1e-999", "1" * 400, '"1e999"', '"50-20261130T1652"'])
+def test_every_other_number_is_taken(number, many):
+    assert decode_json(f"[{many}{number}]") == json.loads(f"[{many}{number}]")
 
 
 @pytest.mark.parametrize("depth", [1, 99, 100])

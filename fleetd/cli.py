@@ -61,7 +61,7 @@ class Adder:
 
 def _add_looking(add: Adder) -> None:
     add("status", "cli_status:status", "how many jobs wait, run and have ended, and what each host does")
-    add("ls", "cli_status:ls", "the jobs that run and wait, each with the reason why it waits")
+    add("ls", "cli_ls:ls", "the jobs that run and wait, each with the reason why it waits")
     show = add("show", "cli_show:show", "one job: its command, what became of it, its last lines, how to run it again")
     show.add_argument("job", metavar="JOB", help="an id, or the beginning or end of one")
     log = add("log", "cli_show:log", "what a job has printed (its newest attempt)")

@@ -5,6 +5,7 @@ import contextlib
 import os
 import sys
 import time
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, BinaryIO
 
 from fleetd.cli_common import Talk, clock
 from fleetd.cli_results import gist
-from fleetd.cli_state import State, find_job, read_state, reasons, rows_of, started_at
+from fleetd.cli_state import Reasons, State, find_job, read_state, rows_of, started_at
 from fleetd.cli_status import because, how_ended, title_of
 from fleetd.cli_talk import as_called, clean, command_line, span
 from fleetd.errors import NotFound
@@ -65,9 +66,8 @@ def _subject(spool: Spool, name: str, talk: Talk) -> Subject:
 def _why(state: State, id_: str, job: Job | None, now: float) -> str | None:
     if job is None:
         return None
-    ahead = state.waiting[: state.waiting.index(id_)] if id_ in state.waiting else []
-    why = reasons(state, [(id_, job)], now)[id_]
-    return f"{why}, {len(ahead)} before it" if ahead and why == "for a free lane" else why
+    before = bisect_left(state.waiting, id_) if id_ in state.waiting else 0
+    return Reasons(state, now).of_job(job, before)
 
 
 def _why_rejected(spool: Spool, id_: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 from fleetd.cli_talk import clean, span
 from fleetd.errors import NotFound, Usage
 from fleetd.job import Job, Outcome, seconds, utc
-from fleetd.lane import Fate, blocked, offer_of, short_of_gpus
+from fleetd.lane import Fate, Offer, blocked, offer_of, short_of_gpus
 from fleetd.lease import boot_id, born
 from fleetd.ledger import Ledger, Row, decode_head, decode_row
 from fleetd.spool import Running, Spool, job_id
@@ -19,6 +19,8 @@ BEAT_LIMIT_S = 30.0  # three heartbeats
 APART = (Outcome.STOPPED, Outcome.CANCELLED, Outcome.REJECTED)
 BAD = frozenset(set(Outcome) - {Outcome.OK, Outcome.SUPERSEDED, *APART})
 RATE_WINDOW_S = 1800.0
+# the fields of a job that say where and when it may run
+_ASKED = ("not_before", "after", "needs", "cores", "gpus", "away")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,21 +199,58 @@ def _rejected(spool: Spool) -> list[str]:
     return [path.stem for path in spool.rejected.iterdir() if path.suffix == ".json"]
 
 
-def reasons(state: State, waiting: Iterable[tuple[str, Job | None]], now: float) -> dict[str, str]:
-    """By id, in words that end a sentence beginning with `waits:`. `now`: seconds since the epoch."""
-    if "STOP_NOW" in state.stops:
-        return {id_: "STOP_NOW stands" for id_, _ in waiting}
-    living = [beat for beat in state.beats if beat.live]
-    if not living:
-        return {id_: "no daemon runs" for id_, _ in waiting}
-    fate, ahead, why = _fates(state.last), 0, {}
-    in_use: Counter[str] = Counter()
-    for run in state.running:
-        in_use[run.host] += run.job.gpus if run.job else 0
-    for id_, job in waiting:
-        why[id_] = "cannot be read (yet)" if job is None else _reason(job, living, fate, now, ahead, in_use)
-        ahead += job is not None
-    return why
+class Reasons:
+    """Why each waiting job waits, in words that end a sentence beginning with `waits:`."""
+
+    def __init__(self, state: State, now: float) -> None:
+        living = [beat for beat in state.beats if beat.live]
+        in_use: Counter[str] = Counter()
+        for run in state.running:
+            in_use[run.host] += run.job.gpus if run.job else 0
+        self._of_all = "STOP_NOW stands" if "STOP_NOW" in state.stops else None if living else "no daemon runs"
+        self._hosts = [_Host(offer_of(b.host, b.body), in_use[b.host], _claims_nothing(b)) for b in living]
+        self._fate, self._now = _fates(state.last), now
+        self._known: dict[tuple[Any, ...], str | None] = {}
+
+    def of(self, fields: Mapping[str, Any] | None, before: int) -> str:
+        """A job's, given its fields less those at their defaults (None: it can't be read) and how many wait before it."""
+        if self._of_all:
+            return self._of_all
+        if fields is None:
+            return "cannot be read (yet)"
+        situation = tuple(map(fields.get, _ASKED))
+        if situation not in self._known:
+            self._known[situation] = self._barred(Job(**fields))
+        return self._known[situation] or _in_line(before)
+
+    def of_job(self, job: Job, before: int) -> str:
+        """The same of a whole job."""
+        return self._of_all or self._barred(job) or _in_line(before)
+
+    def _barred(self, job: Job) -> str | None:
+        """The first host's reason, or None when there is a host where only lanes are missing."""
+        barred = []
+        for host in self._hosts:
+            others = [other.offer for other in self._hosts if other is not host]
+            why = blocked(job, host.offer, others, self._fate, self._now)
+            why = why or short_of_gpus(job, range(host.offer.gpus - host.gpus_in_use)) or host.claims_nothing
+            if why is None:
+                return None
+            barred.append(why)
+        return barred[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Host:
+    """A living host: what it has, what of it is in use, and why it claims nothing if it doesn't."""
+
+    offer: Offer
+    gpus_in_use: int
+    claims_nothing: str | None
+
+
+def _in_line(before: int) -> str:
+    return f"for a free lane, {before} before it" if before else "for a free lane"
 
 
 def _fates(last: Mapping[str, Row]) -> Callable[[str], Fate]:
@@ -222,22 +261,6 @@ def _fates(last: Mapping[str, Row]) -> Callable[[str], Fate]:
         return Fate.OK if row.body.get("outcome") == Outcome.OK else Fate.FAILED
 
     return fate
-
-
-def _reason(
-    job: Job, living: Sequence[Beat], fate: Callable[[str], Fate], now: float, ahead: int, in_use: Mapping[str, int]
-) -> str:
-    """The first host's reason; `in_use` is how many GPUs are, by host."""
-    offers = [offer_of(beat.host, beat.body) for beat in living]
-    barred = []
-    for beat, offer in zip(living, offers, strict=True):
-        others = [other for other in offers if other is not offer]
-        free = range(offer.gpus - in_use[offer.host])
-        why = blocked(job, offer, others, fate, now) or short_of_gpus(job, free) or _claims_nothing(beat)
-        if why is None:
-            return f"for a free lane, {ahead} before it" if ahead else "for a free lane"
-        barred.append(why)
-    return barred[0]
 
 
 def _claims_nothing(beat: Beat) -> str | None:

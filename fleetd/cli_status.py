@@ -1,15 +1,14 @@
-"""fleet status and fleet ls."""
+"""fleet status."""
 
 import argparse
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from fleetd.breaker import describe
 from fleetd.cli_common import Talk, clock, columns, count
-from fleetd.cli_state import APART, Beat, State, presence, read_state, reasons, rests, short, started_at
+from fleetd.cli_state import APART, Beat, State, presence, read_state, rests, short, started_at
 from fleetd.cli_talk import as_called, clean, command_line, cut, cut_shown, span, terminal_width, wrapped
 from fleetd.job import Outcome, seconds
 from fleetd.lease import host_name
@@ -154,40 +153,6 @@ def running_json(run: Running, now: float) -> dict[str, Any]:
         "for_s": round(now - at, 3) if at else None,
         "why": None,
     }
-
-
-def ls(args: argparse.Namespace, talk: Talk) -> int:
-    """What runs, then what waits in the order of claims, each with the reason."""
-    spool, now = find_spool(args.spool, talk.environ), time.time()
-    state = read_state(spool, host_name(talk.environ), now)
-    waits = [(id_, spool.read_waiting(id_)) for id_ in state.waiting]
-    why = reasons(state, [(id_, job) for id_, job in waits], now)
-    if talk.json:
-        for run in state.running:
-            talk.emit(running_json(run, now))
-        for id_, job in waits:
-            here = {"schema": "fleet.ls/1", "job": id_, "state": "queued", "host": None}
-            about = {"attempt": job.attempt, "kind": job.kind, "argv": list(job.argv)} if job else {}
-            talk.emit(here | {"attempt": None, "kind": None, "argv": None} | about | {"for_s": None, "why": why[id_]})
-        return 0
-    known = [(run.id, f"runs on {run.host}{_for(run, now)}", run.job) for run in state.running]
-    known += [(id_, because(why[id_]), job) for id_, job in waits]
-    names = Counter(short(id_) for id_, _, _ in known)
-    rows = [
-        (clean(short(id_) if names[short(id_)] == 1 else id_), how, what(job.payload, job.argv) if job else "")
-        for id_, how, job in known
-    ]
-    for line in columns([("JOB", "STATE", "WHAT"), *rows]) if rows else ():
-        talk.data(cut_line(line, talk))
-    if not rows:
-        submit = as_called("fleet submit -- COMMAND", talk.environ)
-        talk.say(f"nothing waits and nothing runs; {submit} queues something")
-    return 0
-
-
-def _for(run: Running, now: float) -> str:
-    at = started_at(run)
-    return f" for {span(now - at)}" if at else ""
 
 
 def because(why: str) -> str:

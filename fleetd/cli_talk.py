@@ -12,7 +12,7 @@ COLOR = re.compile(r"(\033\[\d*m)")
 
 def clean(text: str) -> str:
     """Text from a stranger on one line: control characters and lone bytes shown, not sent to the terminal."""
-    return "".join(c if c.isprintable() else _shown(c) for c in text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else _shown(c) for c in text)
 
 
 def _shown(char: str) -> str:

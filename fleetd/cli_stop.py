@@ -5,6 +5,7 @@ import sys
 import time
 from pathlib import Path
 
+from fleetd.cli_clock import clock_offsets
 from fleetd.cli_common import Talk, columns, count
 from fleetd.cli_state import Beat, presence, read_beats, rests, short
 from fleetd.cli_status import cut_line, host_json
@@ -115,11 +116,14 @@ def hosts(args: argparse.Namespace, talk: Talk) -> int:
     if args.action:
         return _act(spool, args.action, args.host, talk)
     beats = read_beats(spool, host_name(talk.environ), time.time())
+    ahead = clock_offsets(spool, beats)
     if talk.json:
         for beat in beats:
-            talk.emit(host_json(beat))
+            offset = ahead.get(beat.host)
+            talk.emit(host_json(beat) | {"clock_offset_s": offset if offset is None else round(offset, 3)})
         return 0
-    rows = [("HOST", "STATE", "PID", "LANES", "BEAT", "TAGS", "RUNS"), *(_cells(beat) for beat in beats)]
+    head = ("HOST", "STATE", "PID", "LANES", "BEAT", "CLOCK", "TAGS", "RUNS")
+    rows = [head, *(_cells(beat, ahead.get(beat.host)) for beat in beats)]
     for line in columns(rows) if beats else ():
         talk.data(cut_line(line, talk))
     if not beats:
@@ -127,12 +131,13 @@ def hosts(args: argparse.Namespace, talk: Talk) -> int:
     return 0
 
 
-def _cells(beat: Beat) -> tuple[str, ...]:
+def _cells(beat: Beat, ahead: float | None) -> tuple[str, ...]:
     busy, tags = ([clean(short(word)) for word in beat.body.get(key, ())] for key in ("busy", "tags"))
     state = (rests(beat) or "works") if beat.live else "no daemon"
     lanes = f"{len(busy)}/{beat.body.get('lanes', 0)}"
     pid = str(beat.body["pid"]) if beat.live and beat.body else "-"
-    return beat.host, state, pid, lanes, presence(beat), ",".join(tags) or "-", " ".join(busy)
+    clock = "?" if ahead is None else f"{ahead:+.1f} s"
+    return beat.host, state, pid, lanes, presence(beat), clock, ",".join(tags) or "-", " ".join(busy)
 
 
 def _act(spool: Spool, action: str, host: str, talk: Talk) -> int:

@@ -1,5 +1,6 @@
 """What the ledger says of each job: its last attempt and its fate, in whatever order the rows come."""
 
+import tracemalloc
 from itertools import permutations
 
 from fleetd.history import History
@@ -51,3 +52,20 @@ def test_rows_that_are_no_results_do_not_matter():
 def test_jobs_are_kept_apart():
     made = history(row(1, "ok"), row(2, "failed", job="b"))
     assert (made.fate("a"), made.fate("b"), made.attempt("b")) == (Fate.OK, Fate.FAILED, 2)
+
+
+def test_any_number_of_attempts_is_kept_exactly():
+    for count in (84, 85, 86, 4000):
+        assert history(row(count, "failed", count + 1), row(2, "lost", 3)).attempt("a") == count
+
+
+def test_a_hundred_thousand_jobs_cost_less_than_two_megabytes():
+    tracemalloc.start()
+    made = History()
+    for n in range(100_000):
+        made.add(row(1, "ok", job=f"50-20261130T165200.{n:06d}Z-trial-9f3a2c"))
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < 2_000_000
+    assert made.fate("50-20261130T165200.099999Z-trial-9f3a2c") is Fate.OK
+    assert made.fate("50-20261130T165200.100000Z-trial-9f3a2c") is Fate.OPEN

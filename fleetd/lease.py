@@ -8,7 +8,6 @@ unlock, serve for what one process holds alone. A pid is only ever tested on its
 import fcntl
 import functools
 import os
-import re
 import socket
 import subprocess
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from fleetd.errors import CannotCreate, TryLater, Usage
 from fleetd.job import NAME
+from fleetd.table import HAS_PROC, by_ps
 
 
 def host_name(environ: Mapping[str, str]) -> str:
@@ -40,18 +40,23 @@ def boot_id() -> str:
 
 
 def born(pid: int) -> str | None:
-    """When the process began, in the kernel's own words; None when there is no such process or only its zombie."""
+    """When the process began, in the system's own words; None when there is no such process or only its zombie.
+
+    Raises OSError where there is no /proc and ps(1) does not tell.
+    """
+    if not HAS_PROC:
+        return next((process.born for process in by_ps(pid) if process.pid == pid and not process.zombie), None)
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
             state, *rest = file.read().rpartition(b")")[2].split()
         return None if state in (b"Z", b"X") else rest[18].decode()
     except OSError:
-        return None if os.path.isdir("/proc/self") else _born_by_ps(pid)
+        return None
 
 
 def boot_ticks() -> int | None:
     """The present moment as the kernel would write it for a process born now; None where it doesn't tell time that way."""
-    if not hasattr(time, "CLOCK_BOOTTIME"):
+    if not HAS_PROC or not hasattr(time, "CLOCK_BOOTTIME"):
         return None
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK") // 1_000_000_000
 
@@ -62,12 +67,6 @@ def born_between(pid: int, before: int | None, after: int | None) -> str | None:
     Asking /proc for a process that is just calling exec takes a quarter of a millisecond.
     """
     return str(before) if before is not None and before == after else born(pid)
-
-
-def _born_by_ps(pid: int) -> str | None:
-    asked = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    state, _, began = asked.stdout.strip().partition(" ")
-    return re.sub(r"\s+", "_", began.strip()) if began and not state.startswith("Z") else None
 
 
 def lives(pid: int | None, began: str | None) -> bool:

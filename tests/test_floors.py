@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE_FLOORS = (
-    ("errors", "toml", "job", "cores", "settings", "log", "tree"),
+    ("errors", "toml", "job", "cores", "settings", "log", "table", "tree"),
     ("files", "lane", "breaker", "stops", "history"),
     ("lease",),
     ("spool", "ledger", "merge"),

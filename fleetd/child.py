@@ -17,14 +17,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fleetd import shelter
 from fleetd.files import mark_of, replace_file
 from fleetd.job import DECLINED_EXIT, Outcome, encode_json, utc
 from fleetd.lease import boot_ticks, born, born_between, take_lease
 from fleetd.log import CappedLog
-from fleetd.tree import Ending, become_subreaper, members
+from fleetd.table import has_ended
+from fleetd.tree import Ending, become_subreaper, members, say_unkillable
 
 _RESERVED = 4096
 _NOT_FOUND, _NOT_RUNNABLE = 127, 126
@@ -158,7 +161,7 @@ def _run_leased(parent: Parent, order: Mapping[str, Any], path: str, lease: int)
         return _not_started(path, str(error))
     finally:
         os.close(log)
-    _write_exit(path, reserved, record)
+    _write_exit(path, order["mark"], reserved, record)
     return {"started": True, "exit": record, "pid": pid}
 
 
@@ -196,8 +199,9 @@ def _attempt(
         if isinstance(error, OSError) and error.errno in _NOT_NOW:
             raise NotNow(error.strerror) from error
         return _never_ran(order, error, started)
-    pid |= {"pid": leader.pid, "pgid": leader.pid, "born": born_between(leader.pid, tick, boot_ticks())}
+    pid |= {"pid": leader.pid, "pgid": leader.pid}
     with contextlib.suppress(OSError):
+        pid["born"] = born_between(leader.pid, tick, boot_ticks())
         replace_file(f"{path}/pid.json", encode_json(pid))
     capped = CappedLog(Path(path, "log"), log, int(order["log_max_mb"] * (1 << 20)))
     cause = _wait(parent, order, leader.pid, capped)
@@ -230,24 +234,19 @@ def _never_ran(order: Mapping[str, Any], error: OSError | ValueError, started: f
     }
 
 
-def _has_ended(leader: int) -> bool:
-    """Whether the leader has ended; it stays a zombie, so that its group cannot be recycled."""
-    return os.waitid(os.P_PID, leader, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
 def _wait(parent: Parent, order: Mapping[str, Any], leader: int, log: CappedLog) -> Outcome | None:
     """Until the leader has ended; gives back why it was ended by us, or None."""
     limit = order["timeout_s"]
     deadline = time.monotonic() + limit if limit is not None else float("inf")
     cause, ending = None, None
-    while not _has_ended(leader):
+    while not has_ended(leader):
         now = time.monotonic()
         if ending is None and (parent.told_to_end or now >= deadline):
             cause = _cause(parent, order)
-            ending = Ending(lambda: _tree(leader, order["mark"]), order["grace_s"])
-        wake_at = min(deadline if ending is None else now + 0.05, _tend(log, now))
+            ending = _ending(order, leader)
         if ending is not None:
             ending.step(now)
+        wake_at = min(deadline if ending is None else now + ending.pause_s, _tend(log, now))
         parent.wait(wake_at - time.monotonic())
     return cause
 
@@ -266,8 +265,9 @@ def _cause(parent: Parent, order: Mapping[str, Any]) -> Outcome:
     return Outcome.CANCELLED if os.path.exists(f"{order['path']}/cancel") else Outcome.STOPPED
 
 
-def _tree(leader: int, mark: str) -> set[int]:
-    return members(root=os.getpid(), group=leader, mark=mark)
+def _ending(order: Mapping[str, Any], leader: int) -> Ending:
+    find = partial(members, root=os.getpid(), group=leader, mark=order["mark"])
+    return Ending(find, order["grace_s"], partial(say_unkillable, order["path"]))
 
 
 def _children() -> set[int] | None:
@@ -283,11 +283,11 @@ def _end_leftovers(parent: Parent, order: Mapping[str, Any], leader: int) -> int
     """End what the leader left alive; how many there were."""
     if _children() == {leader}:
         return 0
-    ending = Ending(lambda: _tree(leader, order["mark"]), order["grace_s"])
+    ending = _ending(order, leader)
     done = ending.step(time.monotonic())
     count = ending.left
     while not done:
-        parent.wait(0.02)
+        parent.wait(ending.pause_s)
         _reap_orphans(leader)
         done = ending.step(time.monotonic())
     _reap_orphans(leader)
@@ -315,33 +315,40 @@ def _outcome(leader: subprocess.Popen[bytes], cause: Outcome | None) -> dict[str
     }
 
 
-def _write_exit(path: str, fd: int, record: Mapping[str, Any]) -> None:
-    """exit.json by rename, tried again until disk or share is back."""
-    data, pause = encode_json(record), 0.1
-    while True:
-        try:
-            if fd < 0:
-                fd = os.open(f"{path}/exit.part", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-            try:
-                wrote = os.pwrite(fd, data, 0)
-                os.ftruncate(fd, wrote)
-            finally:
-                os.close(fd)
-                fd = -1
-            if wrote == len(data):
-                os.rename(f"{path}/exit.part", f"{path}/exit.json")
-                return
-        except PermissionError:
-            with contextlib.suppress(OSError):
-                os.chmod(path, 0o700)  # the job has locked its own directory
-        except (IsADirectoryError, NotADirectoryError):
-            with contextlib.suppress(OSError):
-                os.rename(f"{path}/exit.json", f"{path}/exit.json~")  # the job's own doing
-        except OSError:
-            if not os.path.exists(path) and os.path.exists(os.path.dirname(path)):
-                return  # the job has deleted its own directory: the answer says how it ended
+def _write_exit(path: str, mark: str, reserved: int, record: Mapping[str, Any]) -> None:
+    """exit.json by rename, tried again until disk or share is back; meanwhile it is kept where a kill doesn't take it."""
+    fd, pause, kept = reserved, 0.1, False
+    while not _exit_stands(path, fd, encode_json(record)):
+        fd, kept = -1, kept or shelter.keep(shelter.shelters(os.environ), mark, path, record)
         time.sleep(pause)
         pause = min(pause * 2, 5.0)
+    if kept:
+        shelter.drop(shelter.shelters(os.environ), mark)
+
+
+def _exit_stands(path: str, fd: int, data: bytes) -> bool:
+    """Try once; `fd` is exit.part opened before, and closed in any case, or -1. True when there is nothing left to do."""
+    try:
+        if fd < 0:
+            fd = os.open(f"{path}/exit.part", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        try:
+            wrote = os.pwrite(fd, data, 0)
+            os.ftruncate(fd, wrote)
+        finally:
+            os.close(fd)
+        if wrote == len(data):
+            os.rename(f"{path}/exit.part", f"{path}/exit.json")
+            return True
+    except PermissionError:
+        with contextlib.suppress(OSError):
+            os.chmod(path, 0o700)  # the job has locked its own directory
+    except (IsADirectoryError, NotADirectoryError):
+        with contextlib.suppress(OSError):
+            os.rename(f"{path}/exit.json", f"{path}/exit.json~")  # the job's own doing
+    except OSError:
+        # the job has deleted its own directory: the answer says how it ended
+        return not os.path.exists(path) and os.path.exists(os.path.dirname(path))
+    return False
 
 
 def main(fd: int) -> None:

@@ -10,11 +10,15 @@ from fleetd.spool import STOPS
 
 @dataclass(slots=True, kw_only=True)
 class Seen:
-    """One stop file: when this host saw it, whom it told to end, how many are left, whether the row is written."""
+    """One stop file: when this host saw it, whom it told to end, how many are left, who of them cannot be ended.
+
+    `told`: the row is written.
+    """
 
     seen: str
     ended: list[str] = field(default_factory=list)
     left: int = 0
+    unkillable: list[str] = field(default_factory=list)
     told: bool = False
 
 
@@ -56,17 +60,18 @@ class Halt:
         """A job was told to end because of STOP_NOW."""
         self._standing["STOP_NOW"].ended.append(id_)
 
-    def left(self, count: int) -> None:
-        """How many of them are still there."""
+    def left(self, count: int, unkillable: Iterable[str] = ()) -> None:
+        """How many of them are still there, and who of these will not go."""
         if stop := self._standing.get("STOP_NOW"):
-            stop.left = count
+            stop.left, stop.unkillable = count, list(unkillable)
 
     def rows(self, stops: Set[str], by: str) -> list[dict[str, Any]]:
-        """What is now to be written: a stop row once nothing is left, a resume row when the file of a told one is gone."""
+        """What is now to be written: a stop row once nothing is left that can be ended, a resume row when its file is gone."""
         rows: list[dict[str, Any]] = []
         for name, stop in self._standing.items():
-            if not stop.told and not stop.left:
-                rows.append({"event": "stop", "by": by, "stop": name, **self._said(stop), "reason": f"{name} was made"})
+            if not stop.told and stop.left == len(stop.unkillable):
+                said = {**self._said(stop), "unkillable": list(stop.unkillable)}
+                rows.append({"event": "stop", "by": by, "stop": name, **said, "reason": f"{name} was made"})
             elif stop.told and name not in stops:
                 rows.append({"event": "resume", "by": by, "stop": name, "reason": f"{name} is gone"})
         return rows

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fleetd import claim, order, reap
+from fleetd import claim, order, reap, shelter
 from fleetd.books import Books
 from fleetd.breaker import Limits, fleet_trips, reason, trips
 from fleetd.cores import allowed_cores
@@ -30,7 +30,6 @@ from fleetd.sweep import DAY_S, Sweeper
 from fleetd.ward import RECALL_S, Ward
 
 REFUSED_AT_ONCE = 50
-_ENDING_S = 0.05
 _HOLD_S = 2.0
 
 
@@ -51,7 +50,8 @@ class Keeper:
         (spool.running / self.host).mkdir(exist_ok=True)
         self.crew = Crew(environ)
         self._books = Books(spool, self.host, Limits(failures=settings.failures, rest_s=settings.rest_s))
-        self.ward = Ward(spool, self._books.ledger, self.host, self.crew, self._books.history, settings.grace_s)
+        self._shelters = shelter.shelters(environ)
+        self.ward = Ward(spool, self._books.ledger, self.host, self.crew, self._books.history, settings, self._shelters)
         self.queue = Queue(spool, os.getuid())
         self.halt = Halt(self._books.stops, spool.heartbeats().get(self.host, {}).get("stops", {}))
         self._peers, self._pulse = Peers(spool, self.host), Pulse(spool, self.host, me)
@@ -66,7 +66,7 @@ class Keeper:
 
     def renew(self, settings: Settings, offer: Offer) -> None:
         """Take new settings."""
-        self.settings, self.offer, self.ward.grace_s = settings, offer, settings.grace_s
+        self.settings, self.offer, self.ward.settings = settings, offer, settings
         self._books.limits = Limits(failures=settings.failures, rest_s=settings.rest_s)
 
     def told(self, path: Path) -> None:
@@ -158,20 +158,22 @@ class Keeper:
         halting = asked is Mode.HALT or self.halt.halting()
         if self._poked or now >= self._cancel_at:
             self._cancel_at = now + self.settings.poll_s
-            self.ward.end_cancelled(now)
-        self.ward.end_overdue(now)
+            self.ward.heed(now)
+        self.ward.stand_in(now)
         for attempt in self.ward.running if halting or self.ending else ():
             if self.ward.end(attempt, Outcome.STOPPED, now) and halting:
                 self.halt.ended(attempt.id)
         unfinished = len(self.ward.running) + self._look_again  # what could not be brought to its end is not over
-        self.halt.left(unfinished if halting else 0)
+        self.halt.left(unfinished if halting else 0, self.ward.unkillable if halting else ())
+        self._say_anew("unkillable", self.ward.outlived(), "{}; its lanes stay taken")
 
     def _tell_stops(self, stops: frozenset[str]) -> None:
         if rows := self.halt.rows(stops, self.by):
             self._append(rows)
             self.halt.written(rows)
             for row in rows:
-                self.log(f"{row['event']}: {row['reason']}, {len(row.get('ended', ()))} jobs ended")
+                still = f", {', '.join(row['unkillable'])} cannot be ended" if row.get("unkillable") else ""
+                self.log(f"{row['event']}: {row['reason']}, {len(row.get('ended', ()))} jobs ended{still}")
 
     def _append(self, rows: list[dict[str, Any]]) -> None:
         now = time.monotonic()
@@ -219,7 +221,7 @@ class Keeper:
             return f"breaker open until {utc(breaker.until)}: {breaker.reason}; fleet hosts reset {self.host}"
         if (free := free_mb(self.spool)) < self.settings.min_free_mb:
             return f"{free:.1f} MiB free on {self.spool.root}, min_free_mb is {self.settings.min_free_mb:g}"
-        return self.claims if now < self._hold_until else None
+        return self.ward.all_held(self.offer.lanes) or (self.claims if now < self._hold_until else None)
 
     def _claim(self, now: float, asked: Mode) -> None:
         self.claims = self._claims_nothing(now, asked)
@@ -326,6 +328,7 @@ class Keeper:
         for entry in scan(self.spool.tmp):
             if entry.is_file(follow_symlinks=False) and entry.stat().st_mtime < time.time() - DAY_S:
                 os.unlink(entry.path)
+        shelter.sweep(self._shelters, self.spool.running / self.host)
         self._untidy = False
 
     def _beat(self, now: float, stops: frozenset[str]) -> None:
@@ -339,6 +342,7 @@ class Keeper:
             "gpus": self.offer.gpus,
             "breaker": {"open": breaker.open, "until": until, "reason": breaker.reason or None},
             "stops": self.halt.heartbeat(stops),
+            "unkillable": self.ward.unkillable,
             "claims": self.claims,
         }
         self._say_anew("claims", [self.claims] if self.claims else [], "claims nothing: {}")
@@ -348,8 +352,7 @@ class Keeper:
         pause = min(self.settings.poll_s, self._pulse.due_in(now))
         if self.queue.refused or self._sweeper.is_at_work():
             return 0.0
-        if self.ward.ending():
-            pause = min(pause, _ENDING_S)
+        pause = min(pause, self.ward.due_in(now))
         if any(len(lane.orders) > 1 for lane in self.crew.lanes):
             pause = min(pause, RECALL_S)
         if self.ward.unknown or self.queue.unknown or self.queue.half_written() or now < self._hold_until:

@@ -18,9 +18,11 @@ from fleetd.history import History
 from fleetd.job import NAME, Outcome, Result, decode_job, utc
 from fleetd.lease import lives
 from fleetd.ledger import Ledger
+from fleetd.orphan import Orphan
 from fleetd.reap import End, State, Verdict
+from fleetd.settings import Settings
 from fleetd.spool import Spool
-from fleetd.tree import Ending, members
+from fleetd.tree import unkillable
 
 RECALL_S = 0.25
 _CLAIM = re.compile(NAME.pattern + r"~\d+~[0-9a-f]+\.json", re.ASCII)
@@ -53,14 +55,24 @@ class Attempt:
 class Ward:
     """What is claimed or runs on one host. `running` is as of the last look; `unknown` says what couldn't be judged."""
 
-    def __init__(self, spool: Spool, ledger: Ledger, host: str, crew: Crew, history: History, grace_s: float) -> None:
+    def __init__(
+        self,
+        spool: Spool,
+        ledger: Ledger,
+        host: str,
+        crew: Crew,
+        history: History,
+        settings: Settings,
+        shelters: tuple[Path, ...],
+    ) -> None:
         self._spool, self._ledger, self._host, self._crew = spool, ledger, host, crew
-        self._history, self.grace_s = history, grace_s
+        self._history, self.settings, self._shelters = history, settings, shelters
         self._found: list[Attempt] = []
         self.unknown: list[str] = []
         self.returned: list[str] = []  # what was put back into queue/ and not yet asked for
         self._told: set[str] = set()
-        self._endings: dict[str, tuple[Ending, Result]] = {}
+        self._orphans: dict[str, Orphan] = {}
+        self._unkillable: dict[str, tuple[int, ...]] = {}
 
     @property
     def running(self) -> list[Attempt]:
@@ -97,7 +109,8 @@ class Ward:
                 self._found.append(Attempt(path=path, cores=1, parent=None, pid={}, known=False))
         here = {str(attempt.path) for attempt in self.running}
         self._told &= here
-        self._endings = {path: ending for path, ending in self._endings.items() if path in here}
+        for gone in set(self._orphans) - here:
+            self._orphans.pop(gone).close()
         return ends
 
     def heard(self, answer: Answer) -> End:
@@ -158,19 +171,16 @@ class Ward:
         if reap.other_boot(path, verdict.pid):
             why = "the host was restarted while it ran"
         self._keep(path, verdict)
-        self._end_orphan(self._found[-1], reap.lost(why), now)
+        self._orphan(self._found[-1]).end(reap.lost(why), self.settings.grace_s, now)
         return []
 
-    def _end_orphan(self, attempt: Attempt, result: Result, now: float) -> None:
-        """End a tree that has no parent, a step a pass; exit.json is written when none of it is left."""
-        pid = attempt.pid
-        group = pid.get("pgid") if lives(pid.get("pid"), pid.get("born")) else None
-        mark = claim.token_of(attempt.path)
-        default = Ending(lambda: members(root=None, group=group, mark=mark), self.grace_s), result
-        ending, said = self._endings.setdefault(str(attempt.path), default)
-        if ending.step(now):
-            with contextlib.suppress(OSError):
-                reap.write_exit(attempt.path, said)
+    def _orphan(self, attempt: Attempt) -> Orphan:
+        """The attempt as one without a parent. Raises OSError."""
+        at = str(attempt.path)
+        if at not in self._orphans:
+            cap = int(self.settings.log_max_mb * (1 << 20))
+            self._orphans[at] = Orphan(attempt.path, attempt.pid, cap, self._shelters)
+        return self._orphans[at]
 
     def end(self, attempt: Attempt, outcome: Outcome, now: float) -> bool:
         """See to it that the attempt ends; True the first time. Its parent, told by SIGTERM, does it, or else we do."""
@@ -180,24 +190,52 @@ class Ward:
         self._told.add(str(attempt.path))
         if attempt.parent is None:
             reason = "its parent had died; what was left of it was ended"
-            self._end_orphan(attempt, Result(outcome=outcome, reason=reason, ended=utc(time.time())), now)
+            result = Result(outcome=outcome, reason=reason, ended=utc(time.time()))
+            with contextlib.suppress(OSError):  # the next pass tries again
+                self._orphan(attempt).end(result, self.settings.grace_s, now)
         elif first:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(attempt.parent, signal.SIGTERM)
         return first
 
-    def end_cancelled(self, now: float) -> None:
-        """End the attempts in whose directory somebody has left a file `cancel`."""
+    def heed(self, now: float) -> None:
+        """What was left in the attempts' directories: a file `cancel` by somebody, word of what it cannot end by a parent."""
         for attempt in self.running:
             if (attempt.path / "cancel").exists():
                 self.end(attempt, Outcome.CANCELLED, now)
+        said = {attempt.id: unkillable(attempt.path) for attempt in self.running}
+        self._unkillable = {id_: pids for id_, pids in said.items() if pids}
 
-    def end_overdue(self, now: float) -> None:
-        """Keep the time limit of an attempt whose parent has died."""
+    @property
+    def unkillable(self) -> dict[str, tuple[int, ...]]:
+        """What has outlived SIGKILL, by the job's id: it keeps its lanes."""
+        return (
+            {a.id: self._unkillable[a.id] for a in self.running if a.id in self._unkillable} if self._unkillable else {}
+        )
+
+    def outlived(self) -> list[str]:
+        """The same in words."""
+        return [
+            f"{id_} cannot be ended: {'process' if len(pids) == 1 else 'processes'} {', '.join(map(str, pids))} outlived SIGKILL"
+            for id_, pids in self.unkillable.items()
+        ]
+
+    def all_held(self, lanes: int) -> str | None:
+        """Why nothing can start on `lanes` lanes, or None: what cannot be ended has them all."""
+        if not self._unkillable:
+            return None
+        held = sum(attempt.cores for attempt in self.running if attempt.id in self._unkillable)
+        return f"no lane is left: {'; '.join(self.outlived())}" if held >= lanes else None
+
+    def stand_in(self, now: float) -> None:
+        """Keep the time limit and the log's cap of attempts whose parent has died."""
         for attempt in self._found:
-            deadline = attempt.pid.get("deadline")
-            if attempt.parent is None and isinstance(deadline, float) and now >= deadline:
-                self.end(attempt, Outcome.TIMEOUT, now)
+            if attempt.parent is None and attempt.known:
+                deadline = attempt.pid.get("deadline")
+                if isinstance(deadline, float) and now >= deadline:
+                    self.end(attempt, Outcome.TIMEOUT, now)
+                with contextlib.suppress(OSError):
+                    self._orphan(attempt).keep_log(now)
 
     def recall(self, now: float) -> None:
         """Take back what waits at the door of a lane whose job takes long after all."""
@@ -210,9 +248,9 @@ class Ward:
                 elif verdict.lease is not None:
                     os.close(verdict.lease)  # it has run by now, and its parent's answer is on the way
 
-    def ending(self) -> bool:
-        """Whether a tree without a parent is being ended, so that the next pass is due soon."""
-        return bool(self._endings)
+    def due_in(self, now: float) -> float:
+        """Seconds until an attempt without a parent needs something again."""
+        return min((orphan.due_in(now) for orphan in self._orphans.values()), default=float("inf"))
 
 
 def _is_attempt(entry: os.DirEntry[str]) -> bool:

@@ -8,9 +8,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE_FLOORS = (
-    ("errors", "toml", "job", "cores", "settings", "log", "table", "tree"),
+    ("errors", "toml", "job", "cores", "settings", "log", "table"),
     ("files", "lane", "breaker", "stops", "history"),
-    ("lease",),
+    ("lease", "tree", "shelter"),
     ("spool", "ledger", "merge"),
     (
         "claim",
@@ -26,6 +26,7 @@ ENGINE_FLOORS = (
         "pulse",
         "books",
         "machine",
+        "orphan",
     ),
     ("ward", "recall", "keeper", "loop"),
 )

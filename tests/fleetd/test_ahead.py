@@ -4,6 +4,7 @@ from fleetd.claim import claim
 from fleetd.crew import Crew
 from fleetd.history import History
 from fleetd.job import Job, seconds
+from fleetd.settings import Settings
 from fleetd.ward import Ward
 
 
@@ -53,7 +54,7 @@ def test_a_killed_daemon_s_orders_run_once(rig, wait_for):
 def test_what_has_run_at_a_door_by_now_is_not_taken_back(rig):
     crew = Crew({})
     lane = crew.idle()
-    ward = Ward(rig.spool, rig.ledger, "calber", crew, History(), 1.0)
+    ward = Ward(rig.spool, rig.ledger, "calber", crew, History(), Settings(), ())
     (rig.spool.running / "calber").mkdir()
     for name in ("head", "ran", "waits"):
         taken = claim(rig.spool, "calber", Job(id=rig.drop(name, "true"), argv=("true",)), 1)

@@ -8,7 +8,8 @@ import time
 import pytest
 
 from fleetd.lease import born
-from fleetd.tree import Ending, bears, below, members, processes
+from fleetd.table import bears, processes
+from fleetd.tree import Ending, below, members
 
 NESTED = "sh -c 'sh -c \"sleep 100; :\"; :'; :"
 DAEMONIZED = "setsid sleep 100 & setsid sh -c 'sleep 100 & sleep 100' & sleep 100"
@@ -82,7 +83,7 @@ def test_zombies_do_not_pile_up_at_a_lane_s_parent(rig):
     rig.start(lanes=1)
     for n in range(5):
         rig.ended(rig.shell(f"orphans-{n}", "for i in 1 2 3; do (sleep 0.01 &) ; done; sleep 0.05"))
-    under = below(next(iter(rig.parents())), processes())
+    under = below(rig.parents(), processes())
     assert not [process for process in processes() if process.zombie and process.pid in under]
 
 
@@ -94,7 +95,7 @@ def test_zombies_do_not_pile_up_at_the_daemon(rig, wait_for):
             os.kill(parent, signal.SIGKILL)
         wait_for(lambda: not rig.parents())
     rig.ended(rig.drop("last", "true"))
-    under = below(daemon.pid, processes())
+    under = below([daemon.pid], processes())
     assert not [process for process in processes() if process.zombie and process.pid in under]
 
 
@@ -105,8 +106,9 @@ def test_members_are_the_group_the_descendants_and_the_marked(wait_for):
     marked = subprocess.Popen(["sleep", "100"], env=env, start_new_session=True)
     try:
         wait_for(lambda: bears(marked.pid, mark))
-        wait_for(lambda: len(members(root=None, group=group.pid, mark="")) == 2)
-        assert members(root=None, group=None, mark=mark) == {marked.pid}
+        nobody = 4194300
+        wait_for(lambda: len(members(root=nobody, group=group.pid, mark="")) == 2)
+        assert members(root=nobody, group=None, mark=mark) == {marked.pid}
         assert members(root=os.getpid(), group=None, mark="") >= {group.pid, marked.pid}
     finally:
         os.killpg(group.pid, signal.SIGKILL)
@@ -127,8 +129,8 @@ def test_a_mark_is_known_whole_not_by_its_beginning(wait_for):
 
 def test_an_ending_is_over_only_when_nothing_is_left(wait_for):
     deaf = subprocess.Popen(["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], start_new_session=True)
-    wait_for(lambda: below(deaf.pid, processes()))
-    ending = Ending(lambda: {deaf.pid} if born(deaf.pid) else set(), grace_s=10.0)
+    wait_for(lambda: below([deaf.pid], processes()))
+    ending = Ending(lambda: {deaf.pid} if born(deaf.pid) else set(), 10.0, print)
     assert not ending.step(0.0)
     assert not ending.step(9.9)
     assert ending.left == 1

@@ -163,6 +163,10 @@ class Crew:
         self._dying = [lane for lane in self._dying if not lane.has_ended()]
         return said, died
 
+    def pids(self) -> set[int]:
+        """The parents whose ends are asked for here."""
+        return {lane.pid for lane in self.lanes + self._dying}
+
     def close(self) -> None:
         """Let go of all; attempts go on."""
         for lane in self.lanes:

@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import Path
 
 from fleetd.keeper import Keeper
+from fleetd.tree import reap_inherited
 from fleetd.watch import Watch, is_remote, watch
 
 _BLIND_S = 0.5  # how often to look on a local file system that gives no events: a stop is seen within a second
@@ -85,7 +86,10 @@ def notify(environ: Mapping[str, str], state: str) -> None:
 
 
 class Signals:
-    """SIGTERM: let go. SIGINT: drain, a second one ends the jobs. SIGHUP: read the settings again."""
+    """SIGTERM: let go. SIGINT: drain, a second one ends the jobs. SIGHUP: read the settings again.
+
+    To init, the first process of a container, SIGCHLD says that an orphan may have ended.
+    """
 
     def __init__(self) -> None:
         self.terminated = self.reload = False
@@ -93,6 +97,9 @@ class Signals:
         signal.signal(signal.SIGTERM, self._terminate)
         signal.signal(signal.SIGINT, self._interrupt)
         signal.signal(signal.SIGHUP, self._reload)
+        self.is_init = os.getpid() == 1
+        if self.is_init:
+            signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def _terminate(self, *_: object) -> None:
         self.terminated = True
@@ -134,6 +141,8 @@ def run(
             for path in watching.read() if watching else ():
                 keeper.told(path)
             pause = keeper.run_pass()
+            if signals.is_init:
+                reap_inherited(keeper.crew.pids())
             watchdog.turned()
             if ending := _over(keeper, once=once):
                 return ending

@@ -13,10 +13,9 @@ import os
 import select
 import signal
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from fleetd.files import mark_of, replace_file
 from fleetd.job import DECLINED_EXIT, Outcome, encode_json, utc
 from fleetd.lease import boot_ticks, born, born_between, take_lease
 from fleetd.log import CappedLog
+from fleetd.spawn import Environment, Streams, spawn
 from fleetd.table import has_ended
 from fleetd.tree import Ending, become_subreaper, members, say_unkillable
 
@@ -46,7 +46,7 @@ class Parent:
         self.told_to_end = False
         self.last_ok = True
         self.pid, self.born = os.getpid(), born(os.getpid())
-        self.environ = dict(os.environb)
+        self.environment, self.shelters = Environment(), shelter.shelters(os.environ)
         self.null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         wake, wakeup = os.pipe()
         for fd in (wake, wakeup):
@@ -57,64 +57,60 @@ class Parent:
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        if not hasattr(os, "pidfd_open"):
+            signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, self._end)
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         os.umask(0o022)
-        become_subreaper()
+        self.has_all = (
+            become_subreaper()
+        )  # of its jobs' processes: whoever loses its own parent becomes a child of this one
 
     def _end(self, *_: object) -> None:
         self.told_to_end = True
 
-    def wait(self, timeout_s: float, *, orders: bool = False) -> None:
-        """Sleep until a signal, until an order when asked for, or until the time is over."""
+    def wait(self, timeout_s: float, fd: int | None = None) -> None:
+        """Sleep until a signal, until `fd` is readable, or until the time is over."""
         waited = select.poll()
         waited.register(self._wake, select.POLLIN)
-        if orders:
-            waited.register(self.sock, select.POLLIN)
-        waited.poll(max(0.0, timeout_s) * 1000 if timeout_s != float("inf") else None)
-        with contextlib.suppress(BlockingIOError):
-            os.read(self._wake, 4096)
+        if fd is not None:
+            waited.register(fd, select.POLLIN)
+        for ready, _ in waited.poll(max(0.0, timeout_s) * 1000 if timeout_s != float("inf") else None):
+            if ready == self._wake:
+                os.read(self._wake, 4096)
 
     def serve(self) -> None:
         """Take orders until the daemon is gone or this process is told to end."""
         buffer = b""
-        self.sock.setblocking(False)
         while not self.told_to_end:
             line, newline, rest = buffer.partition(b"\n")
             if newline:
                 buffer = rest
                 self._answer(run(self, json.loads(line)))
                 continue
-            self.wait(float("inf"), orders=True)
+            self.wait(float("inf"), self.sock.fileno())
             with contextlib.suppress(BlockingIOError):
-                data = self.sock.recv(1 << 20)
+                data = self.sock.recv(1 << 20, socket.MSG_DONTWAIT)
                 if not data:
                     return
                 buffer += data
 
-    def _answer(self, answer: Mapping[str, Any]) -> None:
+    def _answer(self, answer: bytes) -> None:
         with contextlib.suppress(OSError):
-            self.sock.setblocking(True)
-            self.sock.sendall(encode_json(answer) + b"\n")
-        self.sock.setblocking(False)
+            self.sock.sendall(answer + b"\n")
 
 
-def run(parent: Parent, order: Mapping[str, Any]) -> dict[str, Any]:
-    """One attempt from lease to exit.json; the answer says whether it was started, and how it ended."""
+def run(parent: Parent, order: Mapping[str, Any]) -> bytes:
+    """One attempt from lease to exit.json; the answer says whether it was started, and how it ended, in JSON."""
     if order["ahead"] and not parent.last_ok:
-        said: dict[str, Any] = {
-            "started": False,
-            "held": True,
-            "reason": "the job before it did not end ok: the breaker decides",
-        }
+        said = encode_json({"held": True, "reason": "the job before it did not end ok: the breaker decides"})
     else:
+        parent.last_ok = False
         said = _run(parent, order, order["path"])
-        parent.last_ok = said["started"] and said["exit"]["outcome"] == Outcome.OK
-    return said | {"path": order["path"], "mark": order["mark"]}
+    return b'{"mark":"%s",%s' % (order["mark"].encode(), said[1:])
 
 
-def _run(parent: Parent, order: Mapping[str, Any], path: str) -> dict[str, Any]:
+def _run(parent: Parent, order: Mapping[str, Any], path: str) -> bytes:
     try:
         lease = take_lease(f"{path}/lock")
     except OSError as error:
@@ -132,19 +128,21 @@ def _run(parent: Parent, order: Mapping[str, Any], path: str) -> dict[str, Any]:
         os.close(lease)
 
 
-def _not_started(path: str, why: str | None) -> dict[str, Any]:
-    return {"started": False, "reason": f"{path}: {why}"}
+def _not_started(path: str, why: str | None) -> bytes:
+    return encode_json({"reason": f"{path}: {why}"})
 
 
-def _run_leased(parent: Parent, order: Mapping[str, Any], path: str, lease: int) -> dict[str, Any]:
-    pid = {key: order[key] for key in ("host", "boot", "lane", "gpus", "attempt")}
-    pid |= {"parent": parent.pid, "parent_born": parent.born, "pid": None, "pgid": None, "born": None}
+def _run_leased(parent: Parent, order: Mapping[str, Any], path: str, lease: int) -> bytes:
     limit = order["timeout_s"]
-    pid["deadline"] = time.monotonic() + limit if limit is not None else None
+    pid = {key: order[key] for key in ("host", "boot", "lane", "gpus", "attempt")} | {
+        "parent": parent.pid,
+        "parent_born": parent.born,
+        "deadline": time.monotonic() + limit if limit is not None else None,
+    }
+    record = _Pid(encode_json(pid))
     reserved = -1
     try:
-        reserved = _reserve(path)
-        replace_file(f"{path}/pid.json", encode_json(pid))
+        reserved = _reserve(path, record.line)
         log = os.open(f"{path}/log", os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as error:
         if reserved >= 0:
@@ -153,7 +151,7 @@ def _run_leased(parent: Parent, order: Mapping[str, Any], path: str, lease: int)
             os.unlink(f"{path}/pid.json")
         return _not_started(path, error.strerror)
     try:
-        record = _attempt(parent, order, path, pid, lease, log)
+        said = _attempt(parent, order, record, Streams(null=parent.null, log=log, lease=lease))
     except NotNow as error:
         os.close(reserved)
         with contextlib.suppress(OSError):
@@ -161,55 +159,65 @@ def _run_leased(parent: Parent, order: Mapping[str, Any], path: str, lease: int)
         return _not_started(path, str(error))
     finally:
         os.close(log)
-    _write_exit(path, order["mark"], reserved, record)
-    return {"started": True, "exit": record, "pid": pid}
+    _write_exit(parent, path, order["mark"], reserved, said)
+    return b'{"exit":%s,"pid":%s}' % (said, record.line)
 
 
-def _reserve(path: str) -> int:
-    """Take exit.json's block now, so that a full disk cannot lose an exit code; gives the open file. Raises OSError."""
+class _Pid:
+    """pid.json: what is known before the start, then with the leader in it."""
+
+    def __init__(self, known: bytes) -> None:
+        self._known = known[:-1]
+        self.line = self._known + b',"pid":null,"pgid":null,"born":null}'
+
+    def started(self, leader: int, born: str | None) -> None:
+        self.line = self._known + b',"pid":%d,"pgid":%d,"born":%s}' % (leader, leader, encode_json(born))
+
+
+def _reserve(path: str, first: bytes) -> int:
+    """Take exit.json's block now, so that a full disk cannot lose an exit code; gives the open file. Raises OSError.
+
+    It begins as the first pid.json, by a link: what replaces that frees no inode, and the attempt needs one less.
+    """
     fd = os.open(f"{path}/exit.part", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     try:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(fd, 0, _RESERVED)
         else:
             os.pwrite(fd, b" " * _RESERVED, 0)
+        os.pwrite(fd, first.ljust(_RESERVED), 0)
+        try:
+            os.link(f"{path}/exit.part", f"{path}/pid.json")
+        except OSError:  # a file system without hard links
+            replace_file(f"{path}/pid.json", first)
     except OSError:
         os.close(fd)
         raise
     return fd
 
 
-def _attempt(
-    parent: Parent, order: Mapping[str, Any], path: str, pid: dict[str, Any], lease: int, log: int
-) -> dict[str, Any]:
+def _attempt(parent: Parent, order: Mapping[str, Any], pid: _Pid, streams: Streams) -> bytes:
+    """From the start to the tree's end; gives exit.json."""
+    path = order["path"]
     started, began, tick = time.time(), time.monotonic(), boot_ticks()
     try:
-        leader = subprocess.Popen(
-            order["argv"],
-            env=parent.environ | {os.fsencode(k): os.fsencode(v) for k, v in order["env"].items()},
-            cwd=order["cwd"],
-            stdin=parent.null,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            pass_fds=(lease,),
-            umask=0o022,
-        )
+        parent.environment.put(order["env"])
+        leader = spawn(order["argv"], order["cwd"], streams)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno in _NOT_NOW:
             raise NotNow(error.strerror) from error
-        return _never_ran(order, error, started)
-    pid |= {"pid": leader.pid, "pgid": leader.pid}
+        return encode_json(_never_ran(order, error, started))
     with contextlib.suppress(OSError):
-        pid["born"] = born_between(leader.pid, tick, boot_ticks())
-        replace_file(f"{path}/pid.json", encode_json(pid))
-    capped = CappedLog(Path(path, "log"), log, int(order["log_max_mb"] * (1 << 20)))
-    cause = _wait(parent, order, leader.pid, capped)
+        pid.started(leader, born_between(leader, tick, boot_ticks()))
+        replace_file(f"{path}/pid.json", pid.line)
+    capped = CappedLog(Path(path, "log"), streams.log, int(order["log_max_mb"] * (1 << 20)))
+    cause = _wait(parent, order, leader, capped)
     ended = {"started": utc(started), "ended": utc(time.time()), "wall_s": round(time.monotonic() - began, 6)}
-    leftovers = _end_leftovers(parent, order, leader.pid)
+    record = _outcome(parent, order, leader, cause) | ended
     with contextlib.suppress(OSError):
         capped.finish()
-    return _outcome(leader, cause) | ended | {"leftovers": leftovers}
+    parent.last_ok = record["outcome"] == Outcome.OK
+    return encode_json(record)
 
 
 def _never_ran(order: Mapping[str, Any], error: OSError | ValueError, started: float) -> dict[str, Any]:
@@ -239,16 +247,30 @@ def _wait(parent: Parent, order: Mapping[str, Any], leader: int, log: CappedLog)
     limit = order["timeout_s"]
     deadline = time.monotonic() + limit if limit is not None else float("inf")
     cause, ending = None, None
-    while not has_ended(leader):
-        now = time.monotonic()
-        if ending is None and (parent.told_to_end or now >= deadline):
-            cause = _cause(parent, order)
-            ending = _ending(order, leader)
-        if ending is not None:
-            ending.step(now)
-        wake_at = min(deadline if ending is None else now + ending.pause_s, _tend(log, now))
-        parent.wait(wake_at - time.monotonic())
+    with _end_of(leader) as end:
+        while not has_ended(leader):
+            now = time.monotonic()
+            if ending is None and (parent.told_to_end or now >= deadline):
+                cause = _cause(parent, order)
+                ending = _ending(order, leader)
+            if ending is not None:
+                ending.step(now)
+            wake_at = min(deadline if ending is None else now + ending.pause_s, _tend(log, now))
+            parent.wait(wake_at - time.monotonic(), end)
     return cause
+
+
+@contextlib.contextmanager
+def _end_of(leader: int) -> Iterator[int | None]:
+    """A descriptor that is readable once the leader has ended; None where SIGCHLD has to tell."""
+    if not hasattr(os, "pidfd_open"):
+        yield None
+        return
+    fd = os.pidfd_open(leader)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def _tend(log: CappedLog, now: float) -> float:
@@ -265,65 +287,60 @@ def _cause(parent: Parent, order: Mapping[str, Any]) -> Outcome:
     return Outcome.CANCELLED if os.path.exists(f"{order['path']}/cancel") else Outcome.STOPPED
 
 
-def _ending(order: Mapping[str, Any], leader: int) -> Ending:
+def _ending(order: Mapping[str, Any], leader: int | None) -> Ending:
     find = partial(members, root=os.getpid(), group=leader, mark=order["mark"])
     return Ending(find, order["grace_s"], partial(say_unkillable, order["path"]))
 
 
-def _children() -> set[int] | None:
-    """This process's children, zombies too; None where the system doesn't list them."""
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children", "rb", buffering=0) as file:
-            return {int(pid) for pid in file.read().split()}
-    except OSError:
-        return None
+def _outcome(parent: Parent, order: Mapping[str, Any], leader: int, cause: Outcome | None) -> dict[str, Any]:
+    """Reap the leader and end what it left alive: it stays a zombie until then where its group is needed to find them."""
+    leftovers = 0 if parent.has_all else _end_leftovers(parent, order, leader)
+    _, status, used = os.wait4(leader, 0)
+    if parent.has_all and _has_children():
+        leftovers = _end_leftovers(parent, order, None)
+    code = os.waitstatus_to_exitcode(status)
+    return {
+        "outcome": cause or {0: Outcome.OK, DECLINED_EXIT: Outcome.DECLINED}.get(code, Outcome.FAILED),
+        "exit": code if code >= 0 else None,
+        "signal": -code if code < 0 else None,
+        "reason": None,
+        "cpu_s": round(used.ru_utime + used.ru_stime, 6),
+        "max_rss_mb": round(used.ru_maxrss / (1 << (20 if sys.platform == "darwin" else 10)), 3),
+        "leftovers": leftovers,
+    }
 
 
-def _end_leftovers(parent: Parent, order: Mapping[str, Any], leader: int) -> int:
-    """End what the leader left alive; how many there were."""
-    if _children() == {leader}:
-        return 0
+def _has_children() -> bool:
+    """Whether this process has any, once the dead are reaped."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
+        return True
+    return False
+
+
+def _end_leftovers(parent: Parent, order: Mapping[str, Any], leader: int | None) -> int:
+    """End what the leader left alive; how many there were. None: the leader is reaped, and its group forgotten."""
     ending = _ending(order, leader)
     done = ending.step(time.monotonic())
     count = ending.left
     while not done:
         parent.wait(ending.pause_s)
-        _reap_orphans(leader)
+        if leader is None:
+            _has_children()
         done = ending.step(time.monotonic())
-    _reap_orphans(leader)
     return count
 
 
-def _reap_orphans(leader: int) -> None:
-    for pid in (_children() or set()) - {leader}:
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)
-
-
-def _outcome(leader: subprocess.Popen[bytes], cause: Outcome | None) -> dict[str, Any]:
-    _, status, used = os.wait4(leader.pid, 0)
-    leader.returncode = os.waitstatus_to_exitcode(status)
-    code, number = (leader.returncode, None) if leader.returncode >= 0 else (None, -leader.returncode)
-    outcome = {0: Outcome.OK, DECLINED_EXIT: Outcome.DECLINED}.get(leader.returncode, Outcome.FAILED)
-    return {
-        "outcome": cause or outcome,
-        "exit": code,
-        "signal": number,
-        "reason": None,
-        "cpu_s": round(used.ru_utime + used.ru_stime, 6),
-        "max_rss_mb": round(used.ru_maxrss / (1 << (20 if sys.platform == "darwin" else 10)), 3),
-    }
-
-
-def _write_exit(path: str, mark: str, reserved: int, record: Mapping[str, Any]) -> None:
+def _write_exit(parent: Parent, path: str, mark: str, reserved: int, data: bytes) -> None:
     """exit.json by rename, tried again until disk or share is back; meanwhile it is kept where a kill doesn't take it."""
     fd, pause, kept = reserved, 0.1, False
-    while not _exit_stands(path, fd, encode_json(record)):
-        fd, kept = -1, kept or shelter.keep(shelter.shelters(os.environ), mark, path, record)
+    while not _exit_stands(path, fd, data):
+        fd, kept = -1, kept or shelter.keep(parent.shelters, mark, path, json.loads(data))
         time.sleep(pause)
         pause = min(pause * 2, 5.0)
     if kept:
-        shelter.drop(shelter.shelters(os.environ), mark)
+        shelter.drop(parent.shelters, mark)
 
 
 def _exit_stands(path: str, fd: int, data: bytes) -> bool:

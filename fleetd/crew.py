@@ -17,6 +17,7 @@ from fleetd.job import encode_json
 _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from fleetd.child import main; main(int(sys.argv[2]))"
 _WITHHELD = ("NOTIFY_SOCKET", "INVOCATION_ID", "FLEET_CLAIM", "FLEET_PREVIOUS", "FLEET_BUILD")
 _WITHHELD_HEADS = ("WATCHDOG_", "LISTEN_", "PYTHON")
+_FEW = 4  # orders that a lane still has when it is given more
 
 
 def clean(environ: Mapping[str, str]) -> dict[str, str]:
@@ -26,15 +27,20 @@ def clean(environ: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a parent said of an attempt: that it was not started and why, or its exit and pid records."""
+    """What a parent said of an attempt: its `exit` and `pid` records, or only the `reason` why it was not started."""
 
     taken: Claim
     said: Mapping[str, Any]
 
+    @property
+    def started(self) -> bool:
+        """Whether the job has run."""
+        return "exit" in self.said
+
 
 def _ahead(quick_s: float) -> int:
     """How many jobs may wait at a lane's door: none where they take long, for any lane may come free first."""
-    return 8 if quick_s < 0.02 else 1 if quick_s < 0.1 else 0
+    return 16 if quick_s < 0.005 else 8 if quick_s < 0.02 else 1 if quick_s < 0.1 else 0
 
 
 class Lane:
@@ -59,7 +65,6 @@ class Lane:
                 cwd="/",
                 env=clean(environ),
             )
-        ours.setblocking(False)
         self._sock = ours
         self._buffer = b""
 
@@ -78,18 +83,14 @@ class Lane:
         if not ahead:
             self.since, self.gpus = time.monotonic(), tuple(order["gpus"])
         self.orders[str(taken.path)] = taken
-        self._sock.setblocking(True)
-        try:
-            self._sock.sendall(encode_json({**order, "ahead": ahead}) + b"\n")
-        finally:
-            self._sock.setblocking(False)
+        self._sock.sendall(encode_json({**order, "ahead": ahead}) + b"\n")
 
     def hear(self) -> tuple[list[Answer], bool]:
         """Its answers since the last call, and whether it still lives."""
         alive = True
         with contextlib.suppress(BlockingIOError):
             try:
-                while data := self._sock.recv(1 << 16):
+                while data := self._sock.recv(1 << 16, socket.MSG_DONTWAIT):
                     self._buffer += data
             except ConnectionResetError:
                 data = b""
@@ -100,13 +101,18 @@ class Lane:
     def _answer(self, said: Mapping[str, Any]) -> Answer | None:
         """The answer with its claim; None when what it speaks of was taken back meanwhile."""
         self.since = time.monotonic()
-        taken = self.orders.get(said["path"])
-        if taken is None or taken.token != said["mark"]:
+        path = next((path for path, taken in self.orders.items() if taken.token == said["mark"]), None)
+        if path is None:
             return None
-        del self.orders[said["path"]]
         self.gpus = ()  # what stands behind it has none
-        self.quick_s = said["exit"]["wall_s"] if said["started"] else float("inf")
-        return Answer(taken=taken, said=said)
+        answer = Answer(taken=self.orders.pop(path), said=said)
+        self.quick_s = said["exit"]["wall_s"] if answer.started else float("inf")
+        return answer
+
+    def stocked_s(self) -> float:
+        """How long it will have orders, as far as its last job tells."""
+        spare = len(self.orders) - _FEW
+        return self.quick_s * spare if spare > 0 else 0.0
 
     def close(self) -> None:
         """Let go of it: it ends when its attempt has."""
@@ -143,6 +149,10 @@ class Crew:
         """A lane whose jobs end so soon that its next one may be waiting at its door; the one with fewest waiting."""
         ready = [lane for lane in self.lanes if 0 < len(lane.orders) <= _ahead(lane.quick_s)]
         return min(ready, key=lambda lane: len(lane.orders), default=None)
+
+    def stocked_s(self) -> float:
+        """How long no lane with an order will run out of them: until then the next pass can wait, and do more at once."""
+        return min((lane.stocked_s() for lane in self.lanes if lane.orders), default=0.0)
 
     def ordered(self) -> dict[str, tuple[Claim, Lane]]:
         """What was ordered and not answered, by the attempt's path."""

@@ -89,7 +89,7 @@ class Result:
 def utc(at: datetime | float) -> str:
     """RFC 3339 with microseconds and Z, of an aware datetime or of seconds since the epoch."""
     moment = at.astimezone(UTC) if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def seconds(at: str) -> float:

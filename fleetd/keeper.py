@@ -29,6 +29,7 @@ from fleetd.stops import Mode, mode
 from fleetd.sweep import DAY_S, Sweeper
 from fleetd.ward import RECALL_S, Ward
 
+_SMALL = 4096  # bytes of a job file: what stands at a door has to fit into a socket's buffer
 REFUSED_AT_ONCE = 50
 _HOLD_S = 2.0
 
@@ -123,10 +124,10 @@ class Keeper:
         answers, died = self.crew.hear()
         look = self._look_again or self._poked or died or now >= self._look_at or bool(self.ward.found)
         self._look_again = True  # whatever goes wrong from here on is found by listing
-        ends = [self.ward.heard(answer) for answer in answers if answer.said["started"]]
+        ends = [self.ward.heard(answer) for answer in answers if answer.started]
         for answer in answers:
-            look |= not answer.said["started"]
-            if not answer.said["started"] and not answer.said.get("held"):
+            look |= not answer.started
+            if not answer.started and not answer.said.get("held"):
                 self._hold(f"not started: {answer.said['reason']}", now)
         if look:
             first = self._look_at == float("-inf")
@@ -251,7 +252,7 @@ class Keeper:
         """Put the next jobs at the doors of lanes whose jobs end in no time; a job of several lanes is waited for."""
         while (lane := self.crew.quick()) is not None and now >= self._hold_until:
             job = next((job for job in eligible if why_not(job) is None), None)
-            if job is None or job.cores > 1 or job.gpus:
+            if job is None or job.cores > 1 or job.gpus or self.queue.mark(job.id)[1] > _SMALL:
                 return
             self._start(job, partial(_same, lane), now)
 

@@ -276,3 +276,10 @@ def test_a_row_can_be_read_by_others_however_deep_its_result(busy, tmp_path):
         (tmp_path / f"{depth}").write_text("[" * depth + "]" * depth)
         row = busy.ended(busy.shell(f"deep-{depth}", f"cp {tmp_path}/{depth} $FLEET_RESULT"), limit_s=3)
         assert row["outcome"] == ("ok" if row["result"] else "failed")
+
+
+def test_a_job_sees_nothing_of_the_environment_of_the_one_before_it(busy):
+    show = 'echo "${ONCE-gone} $HOME"'
+    first = busy.log(busy.ended(busy.shell("a", show)))
+    assert busy.log(busy.ended(busy.shell("b", show, env={"ONCE": "1", "HOME": "/nowhere"}))) == b"1 /nowhere\n"
+    assert busy.log(busy.ended(busy.shell("c", show))) == first

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 HAS_PROC = os.path.isdir("/proc/self")
 _EVERYBODY = "-A", "-ww"
 _WITH_ENVIRONMENT = ("-A", "-E", "-ww") if sys.platform == "darwin" else ("axeww",)
+_STANDARD_PATH = os.confstr("CS_PATH")
 _ENDED = frozenset({1, 2, 3})  # si_code: exited, killed, dumped; macOS answers for a stopped process as well
 
 
@@ -60,7 +61,8 @@ def by_ps(pid: int | None = None) -> list[Process]:
 
 def _ask_ps(*flags: str) -> list[bytes]:
     """What ps says, without the line of this very ps, which would be below whoever asks."""
-    environ = os.environ | {"LC_ALL": "C", "TZ": "UTC0"}
+    path = f"{_STANDARD_PATH}:{os.environ.get('PATH', '')}"  # this process's may be its job's
+    environ = os.environ | {"LC_ALL": "C", "TZ": "UTC0", "PATH": path}
     with subprocess.Popen(["ps", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environ) as asked:
         said, _ = asked.communicate()
     return [line for line in said.splitlines() if line.split(None, 1)[:1] not in ([], [b"%d" % asked.pid])]

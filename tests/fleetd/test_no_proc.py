@@ -17,7 +17,7 @@ from fleetd.cli_daemon import main
 fleetd.crew._BOOT = bare + "sys.platform = 'bare'; " + fleetd.crew._BOOT
 sys.exit(main(sys.argv[2:]))
 """
-MOUNT = 'mount --rbind / "$0" && mount -t tmpfs none /proc && exec "$@"'
+MOUNT = 'mount --rbind / "$0" && mount -t tmpfs none /proc && mount --bind "$1" "$2" && shift 2 && exec "$@"'
 DAEMONIZED = "setsid sleep 100 & setsid sh -c 'sleep 100 & sleep 100' & sleep 100"
 DEAF = "trap '' TERM INT HUP; sleep 100 & while :; do sleep 0.1; done"
 
@@ -25,16 +25,13 @@ DEAF = "trap '' TERM INT HUP; sleep 100 & while :; do sleep 0.1; done"
 @pytest.fixture
 def bare(rig, root_only, tmp_path):
     """`bare(…)` starts a daemon there; its ps(1) looks at the processes from outside."""
-    outside, bin_ = tmp_path / "outside", tmp_path / "bin"
+    outside, bin_, ps = tmp_path / "outside", tmp_path / "bin", os.path.realpath(shutil.which("ps"))
     for directory in (outside, bin_):
         directory.mkdir()
-    for name, script in {
-        "ps": f'exec chroot {outside} {shutil.which("ps")} "$@"',
-        "sysctl": "echo 0badb007-0000",
-    }.items():
+    for name, script in {"ps": f'exec chroot {outside} {ps} "$@"', "sysctl": "echo 0badb007-0000"}.items():
         (bin_ / name).write_text(f"#!/bin/sh\n{script}\n")
         (bin_ / name).chmod(0o755)
-    wrap = "unshare", "--mount", "sh", "-c", MOUNT, str(outside)
+    wrap = "unshare", "--mount", "sh", "-c", MOUNT, str(outside), str(bin_ / "ps"), ps
     if subprocess.run([*wrap, "true"], capture_output=True, check=False).returncode:
         pytest.skip("unshare --mount is not allowed here")
 
@@ -47,14 +44,15 @@ def bare(rig, root_only, tmp_path):
 
 def test_jobs_run_and_their_exit_codes_are_kept(rig, bare):
     bare()
-    names = [rig.shell(f"j{n}", f"exit {n}") for n in range(3)]
+    names = [rig.drop(f"j{n}", "/bin/sh", "-c", f"exit {n}", env={"PATH": "/nowhere"}) for n in range(3)]
     assert [rig.ended(name)["exit"] for name in names] == [0, 1, 2]
     assert not rig.jobs()
 
 
 def test_proc_is_not_there_and_leftovers_in_sessions_of_their_own_are_ended_and_counted(rig, bare):
     bare()
-    row = rig.ended(rig.shell("leaves", "ls /proc; setsid sleep 100 & setsid sleep 100 & sleep 0.2; exit 3"))
+    script = "ls /proc; setsid sleep 100 & setsid sleep 100 & sleep 0.2; exit 3"
+    row = rig.ended(rig.shell("leaves", script, env={"TZ": "Asia/Tokyo", "FLEET_CLAIM": "another"}))
     assert rig.log(row) == b""
     assert (row["outcome"], row["exit"], row["leftovers"]) == ("failed", 3, 2)
     assert not rig.jobs()

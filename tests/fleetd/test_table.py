@@ -101,6 +101,7 @@ def test_what_ps_does_not_tell_is_unknown(started, monkeypatch, tmp_path, withou
         (tmp_path / "ps").write_text(f"#!{os.path.realpath('/bin/sh')}\n{ps}\n")
         (tmp_path / "ps").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(table, "_STANDARD_PATH", "")
     with pytest.raises(OSError, match=r"ps"):
         processes()
     with pytest.raises(OSError, match=r"ps"):

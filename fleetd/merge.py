@@ -51,7 +51,8 @@ class Merger:
     def alone(cls, ledger: Ledger, view: Path) -> Self | None:
         """A merger, or None while another process on this machine merges. Raises OSError."""
         lock = ledger.root / ".merge.lock"
-        os.close(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
+        # to write alone would wait for ever at a FIFO that somebody put there
+        os.close(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
         held = take_lease(lock)
         if held is None:
             return None

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,33 @@ def leave(rig, pages: int) -> None:
     with open(rig.root / "ballast", "wb", buffering=0) as file:
         free = os.statvfs(rig.root).f_bavail
         file.write(b"x" * 4096 * max(0, free - pages))
+
+
+# --- 7: a process group's number that came back ---
+
+
+def test_a_group_whose_number_came_back_is_never_signalled(rig, wait_for):
+    """pid.json names a group that is a stranger's by now, whose leader has ended: nothing is left to compare it with."""
+    stranger = subprocess.Popen(["sh", "-c", "sleep 100 & echo $!"], start_new_session=True, stdout=subprocess.PIPE)
+    child = int(stranger.stdout.readline())
+    stranger.wait()
+    try:
+        rig.start()
+        rig.shell("j", "sleep 100")
+        pid = rig.pid("j")
+        rig.kill()
+        os.kill(pid["parent"], signal.SIGKILL)
+        os.killpg(pid["pgid"], signal.SIGKILL)
+        wait_for(lambda: not rig.jobs())
+        (rig.attempt("j") / "pid.json").write_text(json.dumps(pid | {"pid": stranger.pid, "pgid": stranger.pid}))
+        (rig.root / "STOP_NOW").touch()
+        rig.start()
+        assert rig.ended("j")["outcome"] == "lost"
+        wait_for(lambda: rig.rows("stop"))
+        assert os.getpgid(child) == stranger.pid
+    finally:
+        os.kill(child, signal.SIGKILL)
+        stranger.stdout.close()
 
 
 # --- 9: a full disk ---
@@ -171,7 +199,23 @@ def test_waiting_jobs_cost_no_process_and_little_memory(rig, wait_for, count):
     assert memory_mb(rig.daemons[0].pid) < 60
 
 
-# --- 15: a share that is unmounted and back ---
+# --- 15: no file events, a share that is unmounted and back ---
+
+
+def test_on_a_share_the_daemon_polls_with_one_line(rig, root_only, wait_for, tmp_path):
+    """The table of mounts says that the spool lies on NFS, where events say nothing of what others do."""
+    kind = f"99 1 0:99 / {rig.root.parent!s} rw - nfs4 server:/x rw\n"
+    (tmp_path / "mounts").write_text(Path("/proc/self/mountinfo").read_text() + kind)
+    command = ["unshare", "--mount", "sh", "-c", f'mount --bind {tmp_path}/mounts /proc/$$/mountinfo && exec "$0" "$@"']
+    if subprocess.run([*command, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no mount namespaces here")
+    rig.settings(poll_s=0.2)
+    daemon = rig.start(ready=False, wrap=command)
+    wait_for(rig.beat)
+    assert rig.ended(rig.drop("j", "true"), limit_s=3)["outcome"] == "ok"
+    assert rig.said().count(f"{rig.root} is a share (nfs4): looking every poll_s instead") == 1
+    inotify = [fd for fd in Path(f"/proc/{daemon.pid}/fd").iterdir() if "inotify" in os.readlink(fd)]
+    assert inotify == []
 
 
 def test_a_spool_that_is_unmounted_and_back_is_gone_on_with(rig, root_only, wait_for, tmp_path):

@@ -100,3 +100,22 @@ def test_every_page_is_in_the_index():
     index = (ROOT / "docs" / "README.md").read_text()
     pages = (p.relative_to(ROOT / "docs") for p in ROOT.glob("docs/*/**/*.md") if p.name != "README.md")
     assert [str(p) for p in pages if f"({p})" not in index] == []
+
+
+def faults() -> dict[str, list[tuple[str, str]]]:
+    """The page's sections by their numbers, each with the tests that it names: file, function."""
+    text = (ROOT / "docs" / "explanation" / "faults.md").read_text()
+    sections = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    return {s.partition(".")[0]: re.findall(r"`(test_\w+\.py)::(test_\w+)`", s) for s in sections}
+
+
+def test_every_fault_of_one_host_has_its_section_and_each_has_tests():
+    sections = faults()
+    assert {"1", "2", *map(str, range(6, 16)), "17", "18", "20", "21"} <= sections.keys()
+    assert [number for number, tests in sections.items() if not tests] == []
+
+
+def test_every_test_that_the_faults_name_is_there():
+    there = {path.name: path.read_text() for path in (ROOT / "tests" / "fleetd").glob("test_*.py")}
+    named = [pair for tests in faults().values() for pair in tests]
+    assert [f"{file}::{name}" for file, name in named if f"\ndef {name}(" not in there.get(file, "")] == []

@@ -1,7 +1,7 @@
 """What a daemon knows from the ledger: folds of its rows, kept up to date, none of the rows kept; and the merged view."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from fleetd.breaker import Breaker, Limits, Streak, fold_breaker, fold_streak, matters
@@ -26,6 +26,8 @@ class Books:
         self.history, self.breaker, self.fleet, self.named = History(), Breaker(), Streak(), Named()
         self.hosts = {host}
         self.stops: list[Row] = []  # this host's own stop and resume rows, as of the start
+        self.awaited: Container[str] = frozenset()
+        self.ended: list[str] = []  # of the awaited jobs those that have new rows, for whoever awaits them to take away
         self._merger: Merger | None = None
         self._poll_at = self._home_at = float("-inf")
         self._read()
@@ -59,6 +61,8 @@ class Books:
         for row, _ in lines:
             self._fold(row)
             self.fleet = fold_streak(self.fleet, row.body)
+            if row.event == "result" and row.body["job"] in self.awaited:
+                self.ended.append(row.body["job"])
         if self._merger:
             self._merger.take(lines)
 

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from fleetd.errors import FleetError, IOFailed
 from fleetd.files import scan, write_file
 from fleetd.halt import Halt
 from fleetd.job import Job, Outcome, utc
-from fleetd.lane import Fate, Offer, blocked, choose, short_of_gpus
+from fleetd.lane import Offer, Until, choose, until
 from fleetd.machine import Machine
 from fleetd.peers import Peers
 from fleetd.pulse import Pulse
@@ -53,7 +53,8 @@ class Keeper:
         self._books = Books(spool, self.host, Limits(failures=settings.failures, rest_s=settings.rest_s))
         self._shelters = shelter.shelters(environ)
         self.ward = Ward(spool, self._books.ledger, self.host, self.crew, self._books.history, settings, self._shelters)
-        self.queue = Queue(spool, os.getuid())
+        self.queue = Queue(spool, os.getuid(), self._books.history.fate)
+        self._books.awaited = self.queue.parking
         self.halt = Halt(self._books.stops, spool.heartbeats().get(self.host, {}).get("stops", {}))
         self._peers, self._pulse = Peers(spool, self.host), Pulse(spool, self.host, me)
         self._sweeper = Sweeper(spool.ended, self._books.named)
@@ -69,6 +70,7 @@ class Keeper:
         """Take new settings."""
         self.settings, self.offer, self.ward.settings = settings, offer, settings
         self._books.limits = Limits(failures=settings.failures, rest_s=settings.rest_s)
+        self.queue.offer_changed()
 
     def told(self, path: Path) -> None:
         """A file event: what has come or changed."""
@@ -232,6 +234,8 @@ class Keeper:
         while self.ward.returned:
             self.queue.tell(f"{self.ward.returned.pop()}.json")
         self.queue.refresh(now, events=self.events)
+        ended, self._books.ended[:] = self._books.ended[:], []
+        self.queue.wake(now, time.time(), ended, self._peers.offers(now))
         free = self.offer.lanes - sum(attempt.cores for attempt in self.ward.running)
         why_not = partial(self._why_not, others=self._peers.offers(now))
         eligible = self._eligible(now)
@@ -241,14 +245,11 @@ class Keeper:
                 break
         if not self._books.breaker.open and now >= self._hold_until:
             self._start_ahead(eligible, why_not, now)
-        if names := self.queue.ring():
-            why = f"after: a ring, each waits for the next: {' → '.join([*names, names[0]])}"
-            self.queue.refused.append((names[0], why))
-        self._say_anew("queue", sorted(self.queue.unknown.values()), "cannot read {}; looking again")
+        self._say_anew("queue", sorted(self.queue.intake.unknown.values()), "cannot read {}; looking again")
         refused, self.queue.refused[:] = self.queue.refused[:REFUSED_AT_ONCE], self.queue.refused[REFUSED_AT_ONCE:]
         self._reject(refused)
 
-    def _start_ahead(self, eligible: Iterator[Job], why_not: Callable[[Job], str | None], now: float) -> None:
+    def _start_ahead(self, eligible: Iterator[Job], why_not: Callable[[Job], object], now: float) -> None:
         """Put the next jobs at the doors of lanes whose jobs end in no time; a job of several lanes is waited for."""
         while (lane := self.crew.quick()) is not None and now >= self._hold_until:
             job = next((job for job in eligible if why_not(job) is None), None)
@@ -262,23 +263,19 @@ class Keeper:
         return self._peers.running(now) | own | {attempt.id for attempt in self.ward.found}
 
     def _eligible(self, now: float) -> Iterator[Job]:
-        """The waiting jobs that could be this host's, in order; what can never run is refused on the way."""
+        """The waiting jobs that could be this host's, in order."""
         running = self._running_ids(now)
-        for job in self.queue.jobs(now):
-            dead = [id_ for id_ in job.after if self._books.history.fate(id_) is Fate.FAILED]
-            if self._books.history.fate(job.id) is Fate.OK:
-                day = next(self.spool.ended.glob(f"*/{job.id}~*"), None)
-                self.queue.refused.append(
-                    (job.id, f"ended ok on {day.parent.name if day else 'an earlier day'}; use another name")
-                )
-            elif dead:
-                self.queue.refused.append((job.id, f"it comes after {dead[0]}, which has ended without an ok"))
-            elif job.id not in running:
-                yield job
+        return (job for job in self.queue.jobs(now, lambda: len(self._free_gpus())) if job.id not in running)
 
-    def _why_not(self, job: Job, others: list[Offer]) -> str | None:
-        why = blocked(job, self.offer, others, self._books.history.fate, time.time())
-        return why or (short_of_gpus(job, self._free_gpus()) if job.gpus else None)
+    def _why_not(self, job: Job, others: list[Offer]) -> Until | None:
+        """What must change before the job may start here; it is parked until then."""
+        why = self._until(job, others, time.time())
+        if why:
+            self.queue.park(job, why)
+        return why
+
+    def _until(self, job: Job, others: list[Offer], at: float) -> Until | None:
+        return until(job, self.offer, others, self._books.history.fate, at, len(self._free_gpus()) if job.gpus else 0)
 
     def _free_gpus(self) -> list[int]:
         used = frozenset[int]().union(*(attempt.gpus for attempt in self.ward.running))
@@ -351,27 +348,27 @@ class Keeper:
 
     def _pause(self, now: float) -> float:
         pause = min(self.settings.poll_s, self._pulse.due_in(now))
-        if self.queue.refused or self._sweeper.is_at_work():
+        if self.claims is None:
+            pause = 0.0 if self.queue.refused or self.queue.cut else min(pause, self.queue.parking.due_in(time.time()))
+        if self._sweeper.is_at_work():
             return 0.0
         pause = min(pause, self.ward.due_in(now))
         if any(len(lane.orders) > 1 for lane in self.crew.lanes):
             pause = min(pause, RECALL_S)
-        if self.ward.unknown or self.queue.unknown or self.queue.half_written() or now < self._hold_until:
+        if self.ward.unknown or self.queue.intake.unknown or self.queue.intake.half_written() or now < self._hold_until:
             pause = min(pause, 0.5)
         return pause
 
     def idle(self) -> bool:
         """Whether nothing runs here and nothing waits that this host could ever start by itself."""
-        busy = self.ward.running or self.crew.ordered() or self.queue.half_written()
+        busy = self.ward.running or self.crew.ordered() or self.queue.intake.half_written()
         return not busy and not self._startable() and not self.queue.refused
 
     def _startable(self) -> bool:
         """Whether a waiting job will become this host's without anybody doing anything: only time is in its way."""
-        others = self._peers.offers(time.monotonic())
-        return any(
-            blocked(job, self.offer, others, self._books.history.fate, float("inf")) is None
-            for job in self._eligible(time.monotonic())
-        )
+        now = time.monotonic()
+        others, jobs = self._peers.offers(now), chain(self._eligible(now), self.queue.soon())
+        return any(self._until(job, others, float("inf")) is None for job in jobs) or self.queue.cut
 
     def close(self) -> None:
         """Let go: the running jobs go on, the next daemon adopts them."""

@@ -1,4 +1,4 @@
-"""Which waiting jobs start now, given what runs; and for each that doesn't, the one reason why."""
+"""Which waiting jobs start now, given what runs; for each that doesn't, the one reason why, and what must change first."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -51,11 +51,16 @@ def blocked(job: Job, offer: Offer, others: Iterable[Offer], fate: Callable[[str
         return f"waits for {waits[0]}" + (f" and {len(waits) - 1} more" if len(waits) > 1 else "")
     if why := misfit(job, offer):
         return why
-    if offer.host in job.away:
-        for other in others:
-            if other.host not in job.away and not misfit(job, other):
-                return f"{offer.host} said not here; waits for {other.host}"
+    if other := _goes_first(job, offer, others):
+        return f"{offer.host} said not here; waits for {other.host}"
     return None
+
+
+def _goes_first(job: Job, offer: Offer, others: Iterable[Offer]) -> Offer | None:
+    """After this host said 75: another that fits and has not said so yet."""
+    if offer.host not in job.away:
+        return None
+    return next((other for other in others if other.host not in job.away and not misfit(job, other)), None)
 
 
 def short_of_gpus(job: Job, free: Collection[int]) -> str | None:
@@ -63,34 +68,56 @@ def short_of_gpus(job: Job, free: Collection[int]) -> str | None:
     return f"waits for {job.gpus} free GPUs, {len(free)} are" if job.gpus > len(free) else None
 
 
-def ring(after: Mapping[str, tuple[str, ...]]) -> tuple[str, ...] | None:
-    """The first ring among jobs that wait for each other, each after the next, or None; linear in their number."""
-    done: set[str] = set()
-    for start in after:
-        path: dict[str, Iterator[str]] = {}
-        here: str | None = start
-        while here is not None:
-            if here in path:
-                names = list(path)
-                return tuple(names[names.index(here) :])
-            if here not in done:
-                path[here] = iter(after.get(here, ()))
-            here = _step(path, done)
-    return None
+class Until(Enum):
+    """What must change before it is worth asking again whether a job may start."""
+
+    ROW = "one of those it comes after ends"
+    OFFER = "this host's settings change"
+    OTHERS = "the other hosts, or what they offer, change"
+    TIME = "its not_before comes"
+    GPUS = "GPUs come free"
 
 
-def _step(path: dict[str, Iterator[str]], done: set[str]) -> str | None:
-    """The next job to look at: one that the last of the path comes after, or else back along the path."""
+def until(
+    job: Job, offer: Offer, others: Iterable[Offer], fate: Callable[[str], Fate], now: float, free_gpus: int
+) -> Until | None:
+    """The same for who waits for it: None where neither `blocked` nor `short_of_gpus` has a reason.
+
+    Of several things the one that time alone won't bring comes first.
+    """
+    if any(fate(id_) is not Fate.OK for id_ in job.after):
+        return Until.ROW
+    if misfit(job, offer):
+        return Until.OFFER
+    if _goes_first(job, offer, others):
+        return Until.OTHERS
+    if job.not_before is not None and seconds(job.not_before) > now:
+        return Until.TIME
+    return Until.GPUS if job.gpus > free_gpus else None
+
+
+def ring_through(id_: str, after: Callable[[str], Iterable[str]]) -> tuple[str, ...] | None:
+    """The ring of jobs, each after the next, that goes through this one, its lowest id first; or None.
+
+    Each job on the way is asked once what it comes after.
+    """
+    path, seen = {id_: iter(after(id_))}, {id_}
     while path:
-        last = next(reversed(path))
-        if (found := next((id_ for id_ in path[last] if id_ not in done), None)) is not None:
-            return found
-        done.add(last)
-        del path[last]
+        here = next(reversed(path))
+        following = next(path[here], None)
+        if following is None:
+            del path[here]
+        elif following == id_:
+            names = list(path)
+            at = names.index(min(names))
+            return tuple(names[at:] + names[:at])
+        elif following not in seen:
+            seen.add(following)
+            path[following] = iter(after(following))
     return None
 
 
-def choose(waiting: Iterable[Job], free_lanes: int, why: Callable[[Job], str | None]) -> Iterator[Job]:
+def choose(waiting: Iterable[Job], free_lanes: int, why: Callable[[Job], object]) -> Iterator[Job]:
     """The jobs to start now, in order. One short only of lanes keeps those that are free for itself."""
     if free_lanes <= 0:
         return

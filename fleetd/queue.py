@@ -1,53 +1,57 @@
-"""queue/ as one daemon sees it: names first, in order; a file is read when it might run, and again only when it changes.
+"""queue/ as one daemon sees it: names first, in order; a file is read when it might run, and again when it has changed.
 
-A file that doesn't parse may be half-written: it is waited for until it has stood unchanged for ten seconds.
+What may not start is parked until that changes which keeps it from starting: no pass looks at it again before, so that it
+holds up nobody.
 """
 
 import os
 import time
-from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import islice
 
 from fleetd.errors import BadData
-from fleetd.files import Mark, look
-from fleetd.job import MAX_BYTES, Job, decode_json, encode_job, job_of
-from fleetd.lane import ring
+from fleetd.files import Mark, mark_of
+from fleetd.intake import Intake, Not
+from fleetd.job import Job, seconds
+from fleetd.lane import Fate, Offer, Until, ring_through
+from fleetd.parking import Parking
 from fleetd.spool import Spool, job_id
 
-SETTLE_S = 10.0
 RELIST_S = 2.0  # events may be lost; listing a hundred thousand names takes a tenth of a second
+STEP_S = 0.02  # what a pass may spend on listing and on reading before it sees to the rest
+AGAIN_S = 0.5
 _MANY = 20_000
+_BREATH = 10  # where no events tell of queue/, so many times as long as it takes to list it goes by until the next time
 _TICK_NS = 50_000_000  # file systems stamp a directory's changes with a clock that may stand still this long
-_FORGET = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class _Half:
-    """A file that didn't parse: what it looked like, and since when (monotonic seconds)."""
-
-    mark: Mark
-    since: float
+_AGAIN = 1000  # parked files looked at again with each listing, in turn: events may be lost
+_UNREAD, _READY, _REFUSED, _PARKED = 0, 1, 2, 4
 
 
 class Queue:
-    """The waiting jobs of one spool. `refused` collects (id, why) of files that can't be run, for the keeper to reject."""
+    """The waiting jobs of one spool. `refused` collects (id, why) of files that can't be run, for the keeper to reject.
 
-    def __init__(self, spool: Spool, uid: int) -> None:
-        self._spool, self._uid = spool, uid
+    `cut` says that the last pass had no time for all of them; `parking` has those that are not worth looking at.
+    """
+
+    def __init__(self, spool: Spool, uid: int, fate: Callable[[str], Fate]) -> None:
+        self._spool, self._fate = spool, fate
         self._listed: tuple[int, int] = (0, 0)
         self._list_at = 0.0
-        self._ids: list[str] = []
-        self._parsed: dict[str, tuple[Job, Mark]] = {}
-        self._half: dict[str, _Half] = {}
+        self._listing: Iterator[bool] | None = None
+        self._missing: set[str] = set()  # what the listing under way has not come across
+        self._state: dict[str, int] = {}  # of all that wait; of what is parked with some bits of its file's mark
+        self._unread: list[str] = []  # a heap; what is in it is looked at if it is _UNREAD
+        self._ready: dict[str, tuple[Job, Mark]] = {}
+        self._again: deque[tuple[float, str]] = deque()
         self._told: deque[str] = deque()
-        self.unknown: dict[str, str] = {}  # what the disk would not give just now
-        self._ring_sought = 0
+        self._doomed: deque[str] = deque()
+        self._offers: Sequence[Offer] = ()
+        self._round = self._gone = 0
+        self.intake, self.parking = Intake(spool, uid), Parking()
         self.refused: list[tuple[str, str]] = []
-
-    def __len__(self) -> int:
-        return len(self._ids)
+        self.cut = False
 
     def tell(self, name: str) -> None:
         """A file event names what has come to queue/ or changed there."""
@@ -55,107 +59,220 @@ class Queue:
 
     def refresh(self, now: float, *, events: bool) -> None:
         """Know what waits. With file events, queue/ is listed again only now and then. Raises OSError."""
-        self.unknown.clear()
         while self._told:
             if id_ := job_id(self._told.popleft()):
-                self._parsed.pop(id_, None)
-                at = bisect_left(self._ids, id_)
-                if self._ids[at : at + 1] != [id_]:
-                    self._ids.insert(at, id_)
-        if not events or now >= self._list_at:
-            self._list(now)
+                self._look_at([id_])
+        while self._again and self._again[0][0] <= now:
+            self._wake([self._again.popleft()[1]])
+        if self._listing is None and now >= self._list_at:
+            self._listing = self._list(now, events=events)
+        if self._listing is not None and next(self._listing, None) is None:
+            self._listing = None
+        self.cut = self._listing is not None
 
-    def _list(self, now: float) -> None:
+    def wake(self, now: float, at: float, ended: Iterable[str], others: Sequence[Offer]) -> None:
+        """Look again at what waited for this time `at` (seconds since the epoch), these ends, or a change of other hosts.
+
+        What comes after a failure is refused even while no lane is free.
+        """
+        for id_ in ended:
+            if (fate := self._fate(id_)) is not Fate.OPEN:
+                found = list(self.parking.ended(id_, ok=fate is Fate.OK))
+                self._wake(found)
+                self._doomed += found if fate is Fate.FAILED else ()
+        self._wake(self.parking.due(at))
+        if others != self._offers:
+            self._offers = others
+            self._wake(self.parking.others_changed())
+        end = time.monotonic() + STEP_S
+        while self._doomed and time.monotonic() < end:
+            if self._state.get(id_ := self._doomed.popleft()) == _UNREAD and (job := self._read(id_, now)):
+                self._may_run(job)
+        self.cut |= bool(self._doomed)
+
+    def offer_changed(self) -> None:
+        """Look again at what this host could not run."""
+        self._wake(self.parking.offer_changed())
+
+    def _list(self, now: float, *, events: bool) -> Iterator[bool]:
+        """List queue/ if it has changed, a step at a time; but all at once the first time, for the first goes first."""
         at = os.stat(self._spool.queue)
         mark = (at.st_ino, at.st_mtime_ns)
         if mark == self._listed:
             return
-        self._list_at = now + RELIST_S * (1 + len(self._ids) // _MANY)
-        self._ids = self._spool.waiting()
-        self._listed = mark if time.time_ns() - at.st_mtime_ns > _TICK_NS else (0, 0)
-        if len(self._parsed) <= _FORGET:
-            self._parsed.clear()
-            self._ring_sought = -1
-        waiting = set(self._ids) if self._half else set()
-        self._half = {id_: half for id_, half in self._half.items() if id_ in waiting}
+        still = time.time_ns() - at.st_mtime_ns > _TICK_NS
+        self._missing, end, new = set(self._state), time.monotonic() + STEP_S, []
+        with os.scandir(self._spool.queue) as entries:
+            for entry in entries:
+                if (id_ := entry.name.removesuffix(".json")) in self._state and id_ != entry.name:
+                    self._missing.discard(id_)
+                elif job_id(entry.name):
+                    new.append(id_)
+                if self._list_at and time.monotonic() > end:
+                    yield True
+                    end = time.monotonic() + STEP_S
+        self._look_at([*new, *self._ready])
+        self._drop_missing()
+        self._look_round()
+        took_s = time.monotonic() - now
+        self._list_at = now + (RELIST_S * (1 + len(self._state) // _MANY) if events else _BREATH * took_s)
+        self._listed = mark if still else (0, 0)
 
-    def jobs(self, now: float) -> Iterator[Job]:
-        """The jobs in order, each read when its turn comes; `taken` may be called meanwhile. `now`: monotonic seconds."""
-        at = 0
-        while at < len(self._ids):
-            id_ = self._ids[at]
-            known = self._parsed.get(id_) or self._read(id_, now)
-            if known is not None:
-                self._parsed[id_] = known
-                yield known[0]
-            elif id_ not in self._half and id_ not in self.unknown:
-                self._ids[at : at + 1] = []  # gone, or nothing that can run; it is listed again when it changes
-            if self._ids[at : at + 1] == [id_]:
-                at += 1
+    def _drop_missing(self) -> None:
+        for id_ in self._missing:
+            self._gone += self._is_parked(id_)
+            self.taken(id_)
+        self._missing = set()
+        if self._gone > max(_AGAIN, len(self._state)):
+            self._gone = 0
+            self.parking.keep_only(self._state)
 
-    def forget(self) -> None:
-        """Something went wrong: list again."""
-        self._listed, self._list_at = (0, 0), 0.0
+    def _look_round(self) -> None:
+        """See whether some of the parked files have changed."""
+        end, done = time.monotonic() + STEP_S, 0
+        for id_ in list(islice(self._state, self._round, self._round + _AGAIN)):
+            if self._is_parked(id_) and self._state[id_] != _parked(self._mark_now(id_)):
+                self._look_at([id_])
+            done += 1
+            if time.monotonic() > end:
+                break
+        self._round = self._round + done if self._round + done < len(self._state) else 0
 
-    def mark(self, id_: str) -> Mark:
-        """What the file looked like when the job was read from it."""
-        return self._parsed[id_][1]
+    def _mark_now(self, id_: str) -> Mark | None:
+        try:
+            return mark_of(f"{self._spool.queue}/{id_}.json")
+        except OSError:
+            return None
+
+    def _is_parked(self, id_: str) -> bool:
+        return bool(self._state.get(id_, _UNREAD) & _PARKED)
+
+    def _wake(self, ids: Iterable[str]) -> None:
+        self._look_at([id_ for id_ in ids if self._is_parked(id_)])
+
+    def _look_at(self, ids: list[str]) -> None:
+        """Read these when their turn comes."""
+        self._missing.difference_update(ids)
+        new = [id_ for id_ in ids if self._state.get(id_) not in (_UNREAD, _REFUSED)]
+        for id_ in new:
+            self._state[id_] = _UNREAD
+            self._ready.pop(id_, None)
+        if len(new) == 1:
+            heappush(self._unread, new[0])
+        elif new:
+            self._unread += new
+            heapify(self._unread)
+
+    def jobs(self, now: float, free_gpus: Callable[[], int]) -> Iterator[Job]:
+        """The jobs that may be worth starting, in order, each read when its turn comes. `now`: monotonic seconds.
+
+        `taken`, `park` and `refuse` may be called meanwhile; so that the rest of a pass gets its turn, it may end early.
+        """
+        spent_s, ready = 0.0, sorted(self._ready, reverse=True)
+        while spent_s < STEP_S and (id_ := self._next(ready, free_gpus)) is not None:
+            began = time.monotonic()
+            job = self._ready[id_][0] if id_ in self._ready else self._read(id_, now)
+            spent_s += time.monotonic() - began
+            if job is not None and self._may_run(job):
+                yield job
+        self.cut |= spent_s >= STEP_S
+
+    def _next(self, ready: list[str], free_gpus: Callable[[], int]) -> str | None:
+        """The lowest id of what is ready, unread, or parked for no more GPUs than are free."""
+        while True:
+            gpus = self.parking.first_for(free_gpus()) if self.parking.wants_gpus() else None
+            heads: list[str] = [*ready[-1:], *self._unread[:1], *([gpus] if gpus else ())]
+            if not heads:
+                return None
+            id_ = min(heads)
+            if id_ == gpus:
+                self.parking.take(id_)
+                self._wake([id_])
+            elif ready[-1:] == [id_]:
+                ready.pop()
+                if id_ in self._ready:
+                    return id_
+            elif self._state.get(heappop(self._unread)) == _UNREAD:
+                return id_
+
+    def _may_run(self, job: Job) -> bool:
+        """Whether it could ever run as far as the ledger says; what can't is refused."""
+        dead = [id_ for id_ in job.after if self._fate(id_) is Fate.FAILED]
+        if self._fate(job.id) is Fate.OK:
+            day = next(self._spool.ended.glob(f"*/{job.id}~*"), None)
+            self.refuse(job.id, f"ended ok on {day.parent.name if day else 'an earlier day'}; use another name")
+        elif dead:
+            self.refuse(job.id, f"it comes after {dead[0]}, which has ended without an ok")
+        return job.id in self._ready
+
+    def park(self, job: Job, until: Until) -> None:
+        """Don't give this one again until that has changed."""
+        self._state[job.id] = _parked(self._ready.pop(job.id)[1])
+        match until:
+            case Until.ROW:
+                self.parking.after(job.id, self._awaits(job))
+                if job.id in self.parking and (ring := ring_through(job.id, self._after)):
+                    self.refuse(ring[0], f"after: a ring, each waits for the next: {' → '.join([*ring, ring[0]])}")
+            case Until.TIME if job.not_before:
+                self.parking.at(job.id, seconds(job.not_before))
+            case Until.GPUS:
+                self.parking.gpus(job.id, job.gpus)
+            case Until.OFFER:
+                self.parking.offer(job.id)
+            case Until.OTHERS:
+                self.parking.others(job.id)
+
+    def _awaits(self, job: Job) -> list[str]:
+        return [id_ for id_ in job.after if self._fate(id_) is not Fate.OK]
+
+    def _after(self, id_: str) -> list[str]:
+        """What a parked job waits for, as its file says now."""
+        job = self._spool.read_waiting(id_) if self._is_parked(id_) else None
+        return self._awaits(job) if job else []
+
+    def soon(self) -> Iterator[Job]:
+        """What waits for time or GPUs, read anew."""
+        for id_ in self.parking.by_themselves():
+            if self._is_parked(id_) and (job := self._spool.read_waiting(id_)):
+                yield job
+
+    def refuse(self, id_: str, why: str) -> None:
+        """It can never run."""
+        self.taken(id_)
+        self._state[id_] = _REFUSED
+        self.refused.append((id_, why))
 
     def taken(self, id_: str) -> None:
         """The job has left queue/."""
-        self._parsed.pop(id_, None)
-        self._half.pop(id_, None)
-        self._ring_sought = -1
-        at = bisect_left(self._ids, id_)
-        if self._ids[at : at + 1] == [id_]:
-            del self._ids[at]
+        self._state.pop(id_, None)
+        self._ready.pop(id_, None)
+        self.intake.forget(id_)
 
-    def ring(self) -> tuple[str, ...] | None:
-        """Jobs read so far that wait for each other in a ring, looked for once after each change."""
-        if self._ring_sought == len(self._parsed):
-            return None
-        self._ring_sought = len(self._parsed)
-        return ring({id_: job.after for id_, (job, _) in self._parsed.items() if job.after})
+    def forget(self) -> None:
+        """Something went wrong: list again."""
+        self._listing, self._listed, self._list_at = None, (0, 0), float("-inf")
 
-    def half_written(self) -> bool:
-        """Whether a file is being waited for."""
-        return bool(self._half)
+    def mark(self, id_: str) -> Mark:
+        """What the file looked like when the job was read from it."""
+        return self._ready[id_][1]
 
-    def _read(self, id_: str, now: float) -> tuple[Job, Mark] | None:
+    def _read(self, id_: str, now: float) -> Job | None:
+        """The job in the file, which is ready then; None when there is none to be had, now or ever."""
         try:
-            found = look(self._spool.queue / f"{id_}.json")
-        except OSError as error:
-            self.unknown[id_] = f"{self._spool.queue}/{id_}.json: {error.strerror}"
+            found = self.intake.read(id_, now)
+        except BadData as error:
+            self.refuse(id_, str(error))
             return None
-        if found is None:
-            self._half.pop(id_, None)
-            return None
-        if found.owner not in (self._uid, 0):
-            self.refused.append((id_, f"owned by uid {found.owner}, neither this daemon's user ({self._uid}) nor root"))
-        elif len(found.data) > MAX_BYTES:
-            self.refused.append((id_, f"over {MAX_BYTES} bytes"))
+        if found is Not.THERE:
+            self.taken(id_)  # it is listed again when it changes
+        elif found is Not.YET:
+            self._state[id_] = _PARKED
+            self._again.append((now + AGAIN_S * (1 + len(self._again) // _AGAIN), id_))
         else:
-            job = self._decode(id_, found.data, found.mark, now)
-            return (job, found.mark) if job else None
+            self._state[id_], self._ready[id_] = _READY, found
+            return found[0]
         return None
 
-    def _decode(self, id_: str, data: bytes, mark: Mark, now: float) -> Job | None:
-        try:
-            value = decode_json(data)
-        except ValueError as error:
-            half = self._half.get(id_)
-            if half is None or half.mark != mark:
-                self._half[id_] = _Half(mark, now)
-            elif now - half.since >= SETTLE_S:
-                self.refused.append((id_, f"not JSON, and unchanged for {SETTLE_S:g} s: {error}" if data else "empty"))
-            return None
-        self._half.pop(id_, None)
-        try:
-            job = job_of(value, id_)
-        except BadData as error:
-            self.refused.append((id_, str(error)))
-            return None
-        if len(data) > MAX_BYTES // 6 and len(encode_job(job)) > MAX_BYTES - 1024:
-            self.refused.append((id_, f"over {MAX_BYTES} bytes as the engine writes it, every character in ASCII"))
-            return None
-        return job
+
+def _parked(mark: Mark | None) -> int:
+    return _PARKED if mark is None else hash(mark) & 0x3FFFFFF8 | _PARKED

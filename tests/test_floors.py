@@ -9,11 +9,12 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE_FLOORS = (
     ("errors", "toml", "job", "cores", "settings", "log", "spawn", "table"),
-    ("files", "lane", "breaker", "stops", "history"),
+    ("files", "lane", "parking", "breaker", "stops", "history"),
     ("lease", "tree", "shelter"),
     ("spool", "ledger", "merge"),
     (
         "claim",
+        "intake",
         "queue",
         "halt",
         "order",

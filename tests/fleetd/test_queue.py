@@ -4,12 +4,22 @@ import json
 import os
 import stat
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
+
+from fleetd.job import seconds, utc
 
 JOB = b'{"argv": ["true"]}'
 EDITORS = [".job.json.swp", "job.json~", "job.json.bak", ".nfs0001", ".DS_Store", "4913", "#job.json#", "._mac.json"]
 WRONG = [".hidden.json", "-dash.json", "a b.json", "job.JSON", "x" * 129 + ".json", "..json", "é.json", "a\nb.json"]
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of a core that the process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.fixture
@@ -173,6 +183,40 @@ def test_a_job_wider_than_the_host_waits_and_holds_up_nobody(rig):
     rig.drop("50-plain", "true")
     assert rig.once(lanes=2) == 0
     assert rig.spool.waiting() == ["00-wide"]
+
+
+def test_many_that_may_not_start_cost_those_behind_them_nothing(rig):
+    for n in range(4000):
+        rig.drop(f"10-after-{n}", "true", after=[f"nobody-{n}"])
+        rig.drop(f"10-tag-{n}", "true", needs=["gpu"])
+        rig.drop(f"10-late-{n}", "true", not_before="2999-01-01T00:00:00Z")
+    daemon = rig.start(lanes=1)
+    rig.ended(rig.drop("50-first", "true"))
+    used = cpu_s(daemon.pid)
+    for n in range(20):
+        rig.ended(rig.drop(f"50-{n}", "true"))
+    assert cpu_s(daemon.pid) - used < 0.02 * 20  # to look at all of them once takes more than that
+
+
+def test_what_comes_after_a_failure_is_rejected_even_while_every_lane_is_busy(rig, wait_for):
+    rig.shell("00-fails", f"until test -e {rig.root}/go; do sleep 0.02; done; exit 1")
+    rig.drop("90-dependent", "true", after=["00-fails"])
+    rig.start(lanes=2)
+    rig.pid("00-fails")
+    rig.drop("20-long", "sleep", "60")
+    rig.drop("30-long", "sleep", "60")
+    rig.pid("20-long")
+    (rig.root / "go").touch()
+    rig.ended("00-fails")
+    rig.pid("30-long")
+    wait_for(lambda: rig.results("90-dependent"))
+    assert "00-fails" in rig.results("90-dependent")[0]["reason"]
+
+
+def test_a_job_starts_when_its_time_comes_not_when_the_daemon_looks_next(busy):
+    at = utc(time.time() + 0.5)
+    row = busy.ended(busy.drop("timed", "true", not_before=at), limit_s=5)
+    assert 0 <= seconds(row["started"]) - seconds(at) < 1
 
 
 def test_after_waits_for_an_ok(busy):

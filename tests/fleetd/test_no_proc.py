@@ -28,7 +28,10 @@ def bare(rig, root_only, tmp_path):
     outside, bin_, ps = tmp_path / "outside", tmp_path / "bin", os.path.realpath(shutil.which("ps"))
     for directory in (outside, bin_):
         directory.mkdir()
-    for name, script in {"ps": f'exec chroot {outside} {ps} "$@"', "sysctl": "echo 0badb007-0000"}.items():
+    for name, script in {
+        "ps": f'exec {shutil.which("chroot")} {outside} {ps} "$@"',
+        "sysctl": "echo 0badb007-0000",
+    }.items():
         (bin_ / name).write_text(f"#!/bin/sh\n{script}\n")
         (bin_ / name).chmod(0o755)
     wrap = "unshare", "--mount", "sh", "-c", MOUNT, str(outside), str(bin_ / "ps"), ps

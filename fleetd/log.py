@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2
-_SOONEST_S, _LATEST_S = 0.005, 1.0
+_SOONEST_S = 0.005
+_LATEST_S = 0.25  # `yes` writes 500 MB a second: what it writes in this time is less than a host keeps free
 
 
 class CappedLog:
@@ -39,8 +40,8 @@ class CappedLog:
         rate = max(0, size - self._size) / max(now - self._at, 1e-3) if self._at else 0.0
         if size > self._cap:
             size = self._cut(size)
+        quiet = 2 * (now - self._at) if self._at else 0.0
         self._size, self._at = size, now
-        quiet = min(_LATEST_S, max(_SOONEST_S, 2 * (now - self._look_at) if self._look_at else 0.0))
         due = self._cap / 8 / rate if rate else quiet
         self._look_at = now + min(max(due, _SOONEST_S), _LATEST_S)
         return self._look_at

@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from fleetd.log import CappedLog
+
 CUT = re.compile(rb"\n\[(about )?(\d+) bytes cut\]\n")
 COUNT = "i=0; while [ $i -lt 60000 ]; do printf '%09d\\n' $i; i=$((i+1)); done"
 
@@ -43,6 +45,15 @@ def test_a_job_that_prints_without_end_never_takes_the_disk(rig):
     assert row["outcome"] == "timeout"
     assert len(data) <= (1 << 20) + 100
     assert 0 < most < int(CUT.search(data)[2]) / 2
+
+
+def test_a_quiet_log_is_looked_at_ever_more_rarely(tmp_path):
+    with open(tmp_path / "log", "wb") as file:
+        log = CappedLog(tmp_path / "log", file.fileno(), 1 << 20)
+        now, looks = 100.0, 0
+        while now < 160.0:
+            now, looks = log.tend(now), looks + 1
+    assert 240 <= looks < 260
 
 
 def test_a_log_within_its_cap_is_left_as_it_is(busy):

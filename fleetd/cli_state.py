@@ -149,6 +149,12 @@ def _is_held(lock: Path) -> bool:
     return any(" FLOCK " in line and f":{inode} " in line for line in locks)
 
 
+def unkillable(beat: Beat) -> dict[str, list[int]]:
+    """What on a living host has outlived SIGKILL, by the job's id."""
+    said = beat.body.get("unkillable") if beat.live else None
+    return {id_: pids for id_, pids in said.items() if isinstance(pids, list)} if isinstance(said, dict) else {}
+
+
 def presence(beat: Beat) -> str:
     """How fresh the heartbeat is."""
     return f"{span(beat.age_s)} ago" if beat.age_s < float("inf") else "unreadable heartbeat"

@@ -8,8 +8,9 @@ from typing import Any
 
 from fleetd.breaker import describe
 from fleetd.cli_common import Talk, clock, columns, count
-from fleetd.cli_state import APART, Beat, State, presence, read_state, rests, short, started_at
+from fleetd.cli_state import APART, Beat, State, presence, read_state, rests, short, started_at, unkillable
 from fleetd.cli_talk import as_called, clean, command_line, cut, cut_shown, span, terminal_width, wrapped
+from fleetd.halt import outlived
 from fleetd.job import Outcome, seconds
 from fleetd.lease import host_name
 from fleetd.ledger import Row
@@ -27,6 +28,8 @@ def status(args: argparse.Namespace, talk: Talk) -> int:
         return 0
     talk.data(_sentence(state, now, talk))
     for line in _host_lines(state, now, talk):
+        talk.data(line)
+    for line in _unkillable(state, talk):
         talk.data(line)
     for row in state.final(("failed", "timeout", "lost", "rejected", "build_failed"))[-RECENT_FAILURES:]:
         talk.data(_failure(row, now, talk))
@@ -83,6 +86,15 @@ def _host_cells(beat: Beat) -> tuple[str, ...]:
 def _running(run: Running, now: float) -> str:
     at = started_at(run)
     return f"{short(run.id)} {span(now - at) if at else ''}".rstrip()
+
+
+def _unkillable(state: State, talk: Talk) -> list[str]:
+    """A line for each job that cannot be ended."""
+    return [
+        cut_line(f"{talk.paint('red', '✗')} {clean(short(id_))} cannot be ended on {beat.host}: {outlived(pids)}", talk)
+        for beat in state.beats
+        for id_, pids in unkillable(beat).items()
+    ]
 
 
 def _failure(row: Row, now: float, talk: Talk) -> str:

@@ -3,15 +3,17 @@
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from fleetd.cli_clock import clock_offsets
 from fleetd.cli_common import Talk, columns, count
-from fleetd.cli_state import Beat, presence, read_beats, rests, short
+from fleetd.cli_state import Beat, presence, read_beats, rests, short, unkillable
 from fleetd.cli_status import cut_line, host_json
 from fleetd.cli_talk import clean
-from fleetd.errors import CannotCreate, IOFailed, NoDaemon, NotFound, Usage
+from fleetd.errors import CannotCreate, IOFailed, No, NoDaemon, NotFound, Usage
 from fleetd.files import write_file
+from fleetd.halt import outlived
 from fleetd.job import utc
 from fleetd.lease import host_name
 from fleetd.settings import read_settings
@@ -67,7 +69,10 @@ def touch(path: Path, text: str) -> None:
 
 
 def _wait(spool: Spool, name: str, talk: Talk) -> None:
-    """Until nothing runs (for STOP_ADDING: and nothing is queued). Raises NoDaemon when nobody is there to do it."""
+    """Until nothing runs (for STOP_ADDING: and nothing is queued).
+
+    Raises NoDaemon when nobody is there to do it, No when what is left will not end.
+    """
     me, began = host_name(talk.environ), time.monotonic()
     while True:
         attempts, beats = spool.attempts(), read_beats(spool, me, time.time())
@@ -78,10 +83,16 @@ def _wait(spool: Spool, name: str, talk: Talk) -> None:
         if not any(beat.live for beat in beats):
             message = f"{name} stands, but no daemon runs to act on it; {len(attempts)} running, {len(queued)} queued"
             raise NoDaemon(message)
+        if attempts and not queued and {attempt.id for attempt in attempts} <= (stuck := _stuck(beats)).keys():
+            raise No("; ".join(f"{short(id_)} cannot be ended: {outlived(pids)}" for id_, pids in stuck.items()))
         if name not in spool.stops():
             message = f"{spool.root / name}: somebody has lifted the stop"
             raise IOFailed(message)
         time.sleep(POLL_S)
+
+
+def _stuck(beats: Sequence[Beat]) -> dict[str, list[int]]:
+    return {id_: pids for beat in beats for id_, pids in unkillable(beat).items()}
 
 
 def _has_seen(beat: Beat, name: str) -> bool:

@@ -8,6 +8,12 @@ from fleetd.ledger import Row
 from fleetd.spool import STOPS
 
 
+def outlived(pids: Iterable[int]) -> str:
+    """Which processes SIGKILL has not ended, in words."""
+    names = [str(pid) for pid in pids]
+    return f"{'process' if len(names) == 1 else 'processes'} {', '.join(names)} outlived SIGKILL"
+
+
 @dataclass(slots=True, kw_only=True)
 class Seen:
     """One stop file: when this host saw it, whom it told to end, how many are left, who of them cannot be ended.

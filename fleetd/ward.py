@@ -14,6 +14,7 @@ from fleetd import claim, reap
 from fleetd.crew import Answer, Crew
 from fleetd.errors import BadData
 from fleetd.files import look, scan
+from fleetd.halt import outlived
 from fleetd.history import History
 from fleetd.job import NAME, Outcome, Result, decode_job, utc
 from fleetd.lease import lives
@@ -215,10 +216,7 @@ class Ward:
 
     def outlived(self) -> list[str]:
         """The same in words."""
-        return [
-            f"{id_} cannot be ended: {'process' if len(pids) == 1 else 'processes'} {', '.join(map(str, pids))} outlived SIGKILL"
-            for id_, pids in self.unkillable.items()
-        ]
+        return [f"{id_} cannot be ended: {outlived(pids)}" for id_, pids in self.unkillable.items()]
 
     def all_held(self, lanes: int) -> str | None:
         """Why nothing can start on `lanes` lanes, or None: what cannot be ended has them all."""

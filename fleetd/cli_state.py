@@ -131,7 +131,7 @@ def _beat(spool: Spool, host: str, body: Mapping[str, Any], me: str, now: float)
         age_s = max(now - seconds(body.get("at", "")), 0.0)
     except (ValueError, OverflowError):
         age_s = float("inf")
-    live = age_s < BEAT_LIMIT_S
+    live = age_s < BEAT_LIMIT_S and not body.get("ended")
     if host == me:
         live = live and body.get("boot") == boot_id() and born(body["pid"]) is not None
         live = live or _is_held(spool.hosts / f"{host}.lock")  # a full disk takes no heartbeat

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from fleetd.errors import TryLater
+from fleetd.job import utc
 from fleetd.machine import Machine, _of_ioreg, patience_s, settle, this_machine
 from fleetd.spool import disk_time
 
@@ -93,6 +94,13 @@ def test_one_that_said_it_ended_is_not_waited_for_unless_it_left_jobs(rig, beats
     beats(OTHER, ended="then", busy=["j"])
     settled(rig, clock)
     assert clock.now_s == 180
+
+
+def test_a_host_whose_daemon_said_it_ended_is_not_shown_as_alive(rig, beats, fleet):
+    for ended, live in ((None, True), (utc(time.time()), False)):
+        beats(OTHER, at=utc(time.time()), ended=ended)
+        said = json.loads(fleet("--spool", str(rig.root), "hosts", "--json", FLEET_HOST="mira").stdout)
+        assert (said["host"], said["live"]) == ("calber", live)
 
 
 def test_the_operator_s_rm_ends_the_wait(rig, beats):

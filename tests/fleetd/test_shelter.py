@@ -1,0 +1,161 @@
+"""An exit code that the spool does not take is kept outside of it, and outlives the parent that knew it."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+
+import pytest
+
+from fleetd import shelter
+from fleetd.claim import token_of
+
+TOKEN = "0badb007" + "0123456789abcdef"
+SAID = {"outcome": "failed", "exit": 3, "signal": None, "reason": None}
+WAITS = "until test -e $FLEET_SPOOL/go; do sleep 0.02; done; exit 3"
+
+
+@pytest.fixture
+def sheltered(rig, tmp_path):
+    """`start()` starts a daemon whose lanes' parents have their shelter at the path that it gives."""
+
+    def start(**keys):
+        rig.settings(poll_s=0.2)
+        rig.start(env={"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_RUNTIME_DIR": str(tmp_path / "run")}, **keys)
+        return tmp_path / "state" / "fleet" / "held"
+
+    return start
+
+
+@pytest.fixture
+def read_only(root_only):
+    """`read_only(directory)` makes it so until what it gives is called."""
+    mounted = []
+
+    def make(directory):
+        done = subprocess.run(["mount", "--bind", directory, directory], capture_output=True, check=False)
+        if done.returncode:
+            pytest.skip(f"no bind mount to be had: {done.stderr.decode()}")
+        mounted.append(directory)
+        subprocess.run(["mount", "-o", "remount,ro,bind", directory], check=True)
+
+        def undo():
+            mounted.remove(directory)
+            subprocess.run(["umount", directory], check=True)
+
+        return undo
+
+    yield make
+    for directory in mounted:
+        subprocess.run(["umount", "-l", directory], check=True)
+
+
+def unwritten(rig, read_only, wait_for, held, name="j"):
+    """A job has ended, and its directory takes no exit.json: what makes it writable, and what is kept meanwhile."""
+    rig.shell(name, WAITS)
+    pid, token = rig.pid(name), token_of(rig.attempt(name))
+    undo = read_only(rig.attempt(name))
+    (rig.root / "go").touch()
+    kept = held / f"{token}.json"
+    wait_for(kept.exists)
+    return pid, undo, kept
+
+
+def test_an_exit_code_outlives_the_parent_that_could_not_write_it(rig, sheltered, read_only, wait_for):
+    held = sheltered()
+    pid, undo, kept = unwritten(rig, read_only, wait_for, held)
+    assert stat.S_IMODE(held.stat().st_mode) == 0o700
+    os.kill(pid["parent"], signal.SIGKILL)
+    wait_for(lambda: pid["parent"] not in rig.parents())
+    rig.ended(rig.drop("meanwhile", "true"))
+    assert rig.results("j") == []
+    undo()
+    row = rig.ended("j")
+    assert (row["outcome"], row["exit"], row["wall_s"] > 0) == ("failed", 3, True)
+    assert not kept.exists()
+
+
+def test_it_outlives_parent_and_daemon(rig, sheltered, read_only, wait_for):
+    held = sheltered()
+    pid, undo, kept = unwritten(rig, read_only, wait_for, held)
+    rig.kill()
+    os.kill(pid["parent"], signal.SIGKILL)
+    wait_for(lambda: not rig.parents())
+    undo()
+    sheltered()
+    assert rig.ended("j")["exit"] == 3
+    assert not kept.exists()
+
+
+def test_a_parent_that_lives_writes_it_when_it_can_and_keeps_nothing(rig, sheltered, read_only, wait_for):
+    held = sheltered()
+    _, undo, kept = unwritten(rig, read_only, wait_for, held)
+    undo()
+    assert rig.ended("j")["exit"] == 3
+    wait_for(lambda: not kept.exists())
+    assert list(held.iterdir()) == []
+
+
+def test_what_a_kill_has_left_in_a_shelter_is_swept_by_the_next_start(rig, sheltered, wait_for, tmp_path):
+    places = (tmp_path / "state" / "fleet" / "held",)
+    gone, elsewhere = rig.attempt("gone"), tmp_path / "other" / "running" / "calber" / "j"
+    assert shelter.keep(places, TOKEN, str(gone), SAID)
+    assert shelter.keep(places, TOKEN[::-1], str(elsewhere), SAID)
+    sheltered()
+    wait_for(lambda: [path.name for path in places[0].iterdir()] == [f"{TOKEN[::-1]}.json"])
+
+
+def test_the_first_place_that_takes_it_keeps_it_and_all_are_looked_in(tmp_path):
+    places = (tmp_path / "file", tmp_path / "open", tmp_path / "new" / "held")
+    places[0].write_text("")
+    places[1].mkdir(mode=0o755)
+    assert shelter.keep(places, TOKEN, "/a", SAID)
+    assert [path.name for path in places[2].iterdir()] == [f"{TOKEN}.json"]
+    assert list(places[1].iterdir()) == []
+    assert shelter.find(places, TOKEN) == SAID
+    shelter.drop(places, TOKEN)
+    assert shelter.find(places, TOKEN) is None
+
+
+def test_a_shelter_that_is_a_link_or_another_user_s_is_none(root_only, tmp_path):
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    (tmp_path / "mine").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    (tmp_path / "theirs" / f"{TOKEN}.json").write_text(json.dumps({"attempt": "/a", "exit": SAID}))
+    os.chown(tmp_path / "theirs", 65534, 65534)
+    places = (tmp_path / "theirs", tmp_path / "link")
+    assert not shelter.keep(places, TOKEN, "/a", SAID)
+    assert shelter.find(places, TOKEN) is None
+
+
+@pytest.mark.parametrize("token", ["", "..", "../../etc/passwd", "0badb007/../x", "x" * 24])
+def test_what_is_no_token_leads_nowhere(tmp_path, token):
+    places = (tmp_path / "held",)
+    assert not shelter.keep(places, token, "/a", SAID)
+    assert shelter.find(places, token) is None
+    shelter.drop(places, token)
+    assert not places[0].exists()
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"exit": 3}', b'{"exit": {"outcome": "odd"}}'])
+def test_a_record_that_is_none_leaves_the_attempt_lost(rig, sheltered, wait_for, data):
+    held = sheltered()
+    rig.shell("j", "sleep 100")
+    pid, token = rig.pid("j"), token_of(rig.attempt("j"))
+    held.mkdir(mode=0o700, parents=True)
+    (held / f"{token}.json").write_bytes(data)
+    for process in (pid["parent"], pid["pid"]):
+        os.kill(process, signal.SIGKILL)
+    assert rig.ended("j")["outcome"] == "lost"
+
+
+def test_where_the_shelters_are():
+    where = shelter.shelters({"XDG_STATE_HOME": "/s", "XDG_RUNTIME_DIR": "/r"})
+    assert [str(path) for path in where] == ["/s/fleet/held", "/r/fleet/held", f"/var/tmp/fleet-held-{os.getuid()}"]
+    runtime = f"/run/user/{os.getuid()}" if os.getuid() else "/run"
+    where = shelter.shelters({})
+    assert [str(path) for path in where[:2]] == [
+        os.path.expanduser("~/.local/state/fleet/held"),
+        f"{runtime}/fleet/held",
+    ]

@@ -34,7 +34,7 @@ ENGINE_FLOORS = (
 PLANNER_FLOORS = (
     ("arena",),
     ("brain",),
-    ("census", "space", "seeds", "stats", "trial"),
+    ("census", "space", "seeds", "stats", "trial", "train"),
     ("facts", "best", "standing", "policy", "plan", "edits", "verdict", "reading"),
     ("due", "fill"),
 )

@@ -10,7 +10,7 @@ from typing import Any
 from fleetd.cli_talk import clean, span
 from fleetd.errors import NotFound, Usage
 from fleetd.job import Job, Outcome, seconds, utc
-from fleetd.lane import Fate, Offer, blocked, offer_of, short_of_gpus
+from fleetd.lane import Fate, Offer, blocked, not_yet, offer_of, short_of_gpus
 from fleetd.lease import boot_id, born
 from fleetd.ledger import Ledger, Row, decode_head, decode_row
 from fleetd.spool import Running, Spool, job_id
@@ -19,8 +19,7 @@ BEAT_LIMIT_S = 30.0  # three heartbeats
 APART = (Outcome.STOPPED, Outcome.CANCELLED, Outcome.REJECTED)
 BAD = frozenset(set(Outcome) - {Outcome.OK, Outcome.SUPERSEDED, *APART})
 RATE_WINDOW_S = 1800.0
-# the fields of a job that say where and when it may run
-_ASKED = ("not_before", "after", "needs", "cores", "gpus", "away")
+_WHERE = ("needs", "cores", "gpus", "away")  # the fields of a job that say where it may run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,10 +223,12 @@ class Reasons:
             return self._of_all
         if fields is None:
             return "cannot be read (yet)"
-        situation = tuple(map(fields.get, _ASKED))
-        if situation not in self._known:
-            self._known[situation] = self._barred(Job(**fields))
-        return self._known[situation] or _in_line(before)
+        if why := not_yet(fields.get("not_before"), fields.get("after", ()), self._fate, self._now):
+            return why
+        asked = tuple(map(fields.get, _WHERE))
+        if asked not in self._known:
+            self._known[asked] = self._barred(Job(**fields))
+        return self._known[asked] or _in_line(before)
 
     def of_job(self, job: Job, before: int) -> str:
         """The same of a whole job."""

@@ -45,14 +45,19 @@ def misfit(job: Job, offer: Offer) -> str | None:
 
 def blocked(job: Job, offer: Offer, others: Iterable[Offer], fate: Callable[[str], Fate], now: float) -> str | None:
     """Why the job may not start on this host even with every lane free, or None. `now`: seconds since the epoch."""
-    if job.not_before is not None and seconds(job.not_before) > now:
-        return f"not before {job.not_before}"
-    if waits := [id_ for id_ in job.after if fate(id_) is not Fate.OK]:
-        return f"waits for {waits[0]}" + (f" and {len(waits) - 1} more" if len(waits) > 1 else "")
-    if why := misfit(job, offer):
+    if why := not_yet(job.not_before, job.after, fate, now) or misfit(job, offer):
         return why
     if other := _goes_first(job, offer, others):
         return f"{offer.host} said not here; waits for {other.host}"
+    return None
+
+
+def not_yet(not_before: str | None, after: Iterable[str], fate: Callable[[str], Fate], now: float) -> str | None:
+    """Why a job may not start on any host, or None."""
+    if not_before is not None and seconds(not_before) > now:
+        return f"not before {not_before}"
+    if waits := [id_ for id_ in after if fate(id_) is not Fate.OK]:
+        return f"waits for {waits[0]}" + (f" and {len(waits) - 1} more" if len(waits) > 1 else "")
     return None
 
 

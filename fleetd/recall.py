@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from fleetd import claim, reap
-from fleetd.errors import BadData, IOFailed, NotFound
+from fleetd.errors import BadData, IOFailed, NotFound, TryLater
 from fleetd.files import look, write_file
 from fleetd.history import History
 from fleetd.job import Outcome, Result, decode_job, utc
 from fleetd.lane import Fate
-from fleetd.lease import boot_id
+from fleetd.lease import boot_id, only_one
 from fleetd.ledger import Ledger, Row
+from fleetd.reap import State
 from fleetd.spool import Spool
 
 
@@ -24,11 +25,17 @@ def cancel(spool: Spool, host: str, id_: str) -> str:
     Raises NotFound when it neither waits nor runs, IOFailed when the disk refuses.
     """
     try:
+        here = next((name for name, beat in spool.heartbeats().items() if beat.get("boot") == boot_id()), host)
+        if _carried_on(spool, here, id_):
+            return "queued"
         if (spool.queue / f"{id_}.json").exists():
-            here = next((name for name, beat in spool.heartbeats().items() if beat.get("boot") == boot_id()), host)
             taken = claim.take_aside(spool, here, id_)  # where a daemon looks, should this process be killed
             if taken is not None:
-                _end_cancelled(spool, here, *taken)
+                path, lease = taken
+                try:
+                    _end_cancelled(spool, here, path)
+                finally:
+                    os.close(lease)
                 return "queued"
         for attempt in spool.attempts():
             if attempt.id == id_:
@@ -46,14 +53,45 @@ def cancel(spool: Spool, host: str, id_: str) -> str:
     raise NotFound(message)
 
 
-def _end_cancelled(spool: Spool, host: str, path: Path, lease: int) -> None:
+def _end_cancelled(spool: Spool, host: str, path: Path) -> None:
+    """The caller holds the lease. Raises OSError."""
+    result = Result(outcome=Outcome.CANCELLED, reason="cancelled before it started", ended=utc(time.time()))
+    reap.write_exit(path, result)
+    end = reap.ended(path, host, reap.read_exit(path), {}, utc(time.time()), reap.read_job(path, {}))
+    reap.finish(spool, Ledger(spool.ledger_d), host, [end])
+
+
+def _carried_on(spool: Spool, host: str, id_: str) -> bool:
+    """Bring to its end what was taken on this machine and never started, where no daemon does: a cancel that was killed.
+
+    False when there is nothing to end. Raises OSError.
+    """
+    path = spool.running / host / id_
+    if not path.is_dir():
+        return False
     try:
-        result = Result(outcome=Outcome.CANCELLED, reason="cancelled before it started", ended=utc(time.time()))
-        reap.write_exit(path, result)
-        end = reap.ended(path, host, result, {}, utc(time.time()), reap.read_job(path, {}))
-        reap.finish(spool, Ledger(spool.ledger_d), host, [end])
+        with only_one(spool.hosts / f"{host}.lock", "fleetd"):
+            return not os.path.lexists(path / "pid.json") and _end_taken(spool, host, path)
+    except TryLater:
+        return False
+
+
+def _end_taken(spool: Spool, host: str, path: Path) -> bool:
+    verdict, ledger = reap.judge(path), Ledger(spool.ledger_d)
+    try:
+        if verdict.state is State.EMPTY:
+            claim.clear(path)  # it came no further than that: its job is still in the queue
+        if verdict.state in (State.EMPTY, State.RUNNING):
+            return False
+        row = reap.recorded(ledger, path, host, reap.read_job(path, {}).attempt)
+        if row is not None and row["outcome"] == Outcome.CANCELLED:
+            reap.finish(spool, ledger, host, [reap.End(path=path, row=row, following=None, done_before=True)])
+        else:
+            _end_cancelled(spool, host, path)
+        return True
     finally:
-        os.close(lease)
+        if verdict.lease is not None:
+            os.close(verdict.lease)
 
 
 def _wake(spool: Spool) -> None:

@@ -1,10 +1,13 @@
 """Calling a job back, and sending one out again."""
 
 import os
+import signal
 
 import pytest
 
-from fleetd import BadData, Ledger, NotFound, TryLater
+from fleetd import BadData, Ledger, NotFound, TryLater, reap
+from fleetd.claim import new_token
+from fleetd.job import Outcome, Result
 from fleetd.recall import cancel, retry
 
 
@@ -29,6 +32,59 @@ def test_a_running_job_is_cancelled_whatever_it_says_on_term(rig):
     row = rig.ended("j", limit_s=3)
     assert (row["outcome"], row["next"]) == ("cancelled", None)
     assert not rig.jobs()
+
+
+CANCELLED = Result(outcome=Outcome.CANCELLED, reason="cancelled before it started", ended="2026-11-30T00:00:00.000000Z")
+
+
+def killed_after(rig, step):
+    """running/calber/j/ as a cancel leaves it that was killed after that step, on a machine without a daemon."""
+    steps = ("directory", "lock", "taken", "exit", "row")
+    path = rig.attempt("j")
+    path.mkdir(parents=True)
+    if steps.index(step) >= 1:
+        (path / "lock").write_text(new_token())
+    if steps.index(step) >= 2:
+        os.rename(rig.spool.queue / "j.json", path / "job.json")
+    if steps.index(step) >= 3:
+        reap.write_exit(path, CANCELLED)
+    if steps.index(step) >= 4:
+        end = reap.ended(path, "calber", CANCELLED, {}, "2026-11-30T00:00:00.000000Z", reap.read_job(path, {}))
+        rig.ledger.append("calber", [end.row])
+
+
+@pytest.mark.parametrize("step", ["directory", "lock", "taken", "exit", "row"])
+def test_a_cancel_that_was_killed_is_brought_to_its_end_by_the_next(rig, step):
+    rig.drop("j", "touch", str(rig.root / "ran"))
+    killed_after(rig, step)
+    assert cancel(rig.spool, "calber", "j") == "queued"
+    assert rig.spool.attempts() == []
+    assert rig.spool.waiting() == []
+    assert [(row["outcome"], row["next"]) for row in rig.rows()] == [("cancelled", None)]
+    assert len(list(rig.spool.ended.glob("*/j~1/job.json"))) == 1
+
+
+def test_what_a_living_daemon_has_taken_is_left_to_it(rig, wait_for):
+    rig.settings(poll_s=0.2)
+    rig.start()
+    rig.shell("j", "sleep 100")
+    rig.pid("j")
+    (rig.attempt("j") / "pid.json").rename(rig.attempt("j") / "hidden")
+    assert cancel(rig.spool, "calber", "j") == "running"
+    assert rig.ended("j")["outcome"] == "cancelled"
+
+
+def test_what_ran_when_its_daemon_was_killed_is_not_cancelled_as_if_it_had_not(rig, wait_for):
+    rig.start()
+    rig.shell("j", "sleep 100")
+    pid = rig.pid("j")
+    rig.kill()
+    for process in (pid["parent"], pid["pid"]):
+        os.kill(process, signal.SIGKILL)
+    assert cancel(rig.spool, "calber", "j") == "running"
+    assert rig.rows() == []
+    assert rig.once() == 0
+    assert [row["outcome"] for row in rig.rows()] == ["lost"]
 
 
 def test_a_job_that_is_nowhere_cannot_be_cancelled(rig):

@@ -106,20 +106,22 @@ def _fields(wall: npt.NDArray[np.bool_], goal: npt.NDArray[np.bool_]) -> tuple[B
     return np.ascontiguousarray(length.T).astype(np.uint8), np.ascontiguousarray(step.T).astype(np.uint8)
 
 
-def _build() -> tuple[Ints, Bytes, Bytes, Bytes, Ints]:
+def _build() -> tuple[Ints, Bytes, Bytes, Bytes, Bytes, Ints]:
     """All maps' tables, flattened: see the names they are given below."""
-    fine, sight, length, nearest = [], [], [], []
+    fine, sight, length, cover, nearest = [], [], [], [], []
     ways: list[list[Bytes]] = [[], []]
     everywhere = np.eye(AREA, dtype=np.bool_)
     for m in MAPS:
         seen = _sight(m.wall)
         floor = ~m.wall.ravel()
         far, to_cell = _fields(m.wall, everywhere & floor)
+        hidden, to_cover = _fields(m.wall, ~seen & floor)
         fine.append(_go(m.wall))
         sight.append(seen)
         length.append(far)
-        for way, goal in zip(ways, (None, ~seen & floor), strict=True):
-            way.append(to_cell if goal is None else _fields(m.wall, goal)[1])
+        cover.append(hidden)
+        for way, step in zip(ways, (to_cell, to_cover), strict=True):
+            way.append(step)
         row, column = np.divmod(np.arange(AREA), CELLS)
         apart = (row[:, None] - row) ** 2 + (column[:, None] - column) ** 2
         nearest.append(np.argmin(np.where(floor, apart, 999), axis=1))
@@ -127,6 +129,7 @@ def _build() -> tuple[Ints, Bytes, Bytes, Bytes, Ints]:
         np.concatenate([f.ravel() for f in fine]).astype(np.int64),
         np.concatenate([s.ravel() for s in sight]).astype(np.uint8),
         np.concatenate([f.ravel() for f in length]),
+        np.concatenate([f.ravel() for f in cover]),
         np.concatenate([w.ravel() for way in ways for w in way]),
         np.concatenate(nearest).astype(np.int64),
     )
@@ -135,9 +138,10 @@ def _build() -> tuple[Ints, Bytes, Bytes, Bytes, Ints]:
 HEADING_X, HEADING_Y = _headings()
 BEARING, DISTANCE = _bearings()
 # Indexed by map * 4096 + quarter row * 64 + quarter column | map * 65536 + cell * 256 + cell | the same |
+# map * 65536 + cell * 256 + own cell: path length to the nearest cell out of its sight |
 # (kind * maps + map) * 65536 + cell * 256 + own cell, kind 0 to a cell, 1 out of its sight |
 # map * 256 + cell: the nearest cell that is no wall.
-GO, SIGHT, LENGTH, WAY, FLOOR = _build()
+GO, SIGHT, LENGTH, COVER, WAY, FLOOR = _build()
 SOLID = np.concatenate([m.wall.ravel() for m in MAPS]).astype(np.int64)  # map * 256 + cell
 KINDS = len(MAPS) * AREA * AREA  # entries of WAY a kind
 STARTS = np.array([m.starts for m in MAPS], dtype=np.int64).ravel()  # map * 8 + which

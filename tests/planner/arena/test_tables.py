@@ -18,6 +18,7 @@ NAMES = (
     "GO",
     "SIGHT",
     "LENGTH",
+    "COVER",
     "WAY",
     "FLOOR",
     "DAMAGE",

@@ -2,9 +2,15 @@
 
 A tank's arrays are (2, N): row 0 is the player, row 1 its opponent, and `a[::-1]` is what each sees in the other.
 A play's arrays are (N,). Positions are in 2⁻¹⁷ cells, headings in 256ths of a turn, times in ticks.
+
+All of them are views of one block, (STATE_ROWS, N) int64, in the order of `State`: what owns the block (a slab that is
+shared, a checkpoint, a compiled kernel) has the whole state. A flag is the low byte of its number, 0 or 1.
 """
 
+import sys
 from dataclasses import dataclass, fields
+from itertools import accumulate
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -55,23 +61,42 @@ class State:
     stray: Ints  # (BLOCK, 2, N) nine bits of chance for a shell fired at that tick of the block
 
 
-def new_state(seeds: Ints, *, swap: bool = False) -> State:
-    """N plays before their first tick. `swap` gives row 0 the side that row 1 would have had."""
-    n = seeds.size
-    shape: dict[str, tuple[int, ...]] = {"stray": (BLOCK, 2, n)}
-    shape |= dict.fromkeys(("seed", "side", "map", "duel", "born", "over", "drawn"), (n,))
-    shape |= dict.fromkeys(("pack_cell", "pack_wait", "power_cell", "power_wait"), (n,))
-    flags = {"shell_live", "over"}
-    s = State(
-        **{
-            f.name: np.zeros(shape.get(f.name, (2, n)), dtype=np.bool_ if f.name in flags else np.int64)
-            for f in fields(State)
-        }
+_ROWS: Final = (
+    dict.fromkeys((f.name for f in fields(State)), 2)
+    | dict.fromkeys(
+        ("seed", "side", "map", "duel", "born", "over", "drawn", "pack_cell", "pack_wait", "power_cell", "power_wait"),
+        1,
     )
+    | {"stray": 2 * BLOCK}
+)
+STATE_ROWS: Final = sum(_ROWS.values())
+ROW_OF: Final = dict(zip(_ROWS, accumulate(_ROWS.values(), initial=0), strict=False))  # the first of each array's rows
+_LOW: Final = 0 if sys.byteorder == "little" else 7
+
+
+def state_over(block: Ints) -> State:
+    """The state whose arrays are views of `block`, (STATE_ROWS, N), which need not be contiguous along its rows."""
+    n = block.shape[1]
+    arrays: dict[str, Any] = {name: block[first : first + _ROWS[name]] for name, first in ROW_OF.items()}
+    flags = {name: arrays[name].view(np.bool_)[:, _LOW::8] for name in ("shell_live", "over")}
+    arrays["stray"] = arrays["stray"].reshape(BLOCK, 2, n)
+    return State(**{name: a[0] if _ROWS[name] == 1 else a for name, a in (arrays | flags).items()})
+
+
+def begin_state(s: State, seeds: Ints, *, swap: bool = False) -> None:
+    """Make `s` N plays before their first tick. `swap` gives row 0 the side that row 1 would have had."""
+    for f in fields(State):
+        getattr(s, f.name)[...] = 0
     bits = key(seeds, np.zeros_like(seeds))
     s.seed[:] = seeds
     s.side[:] = ((bits & np.uint64(1)) ^ np.uint64(swap)).astype(np.int64)
     s.map[:] = ((bits >> np.uint64(8)) % np.uint64(len(MAPS))).astype(np.int64)
     s.duel[:] = -1  # the first block begins duel 0
     s.over[:] = True
+
+
+def new_state(seeds: Ints, *, swap: bool = False) -> State:
+    """N plays before their first tick, in a block of their own."""
+    s = state_over(np.zeros((STATE_ROWS, seeds.size), dtype=np.int64))
+    begin_state(s, seeds, swap=swap)
     return s

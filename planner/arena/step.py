@@ -115,7 +115,8 @@ def _drive(s: State, speed: Ints) -> None:
         clear = (apart >= r.TANK_GAP) | (apart >= before)
         vx *= clear
         vy *= clear
-    s.vx, s.vy = vx, vy
+    s.vx[:] = vx
+    s.vy[:] = vy
     s.x += vx
     s.y += vy
 
@@ -155,7 +156,7 @@ def _hurt(s: State, at: npt.NDArray[np.intp]) -> None:
     n = s.over.size
     struck = np.where(at < n, at + n, at - n)
     turned = s.shell_heading.take(at) - s.hull.take(struck) & 255
-    s.health.reshape(-1)[struck] -= DAMAGE.take(turned + s.shell_power.take(at))
+    s.health.put(struck, s.health.take(struck) - DAMAGE.take(turned + s.shell_power.take(at)))
     dead = s.health <= 0
     ended = dead.any(axis=0) & ~s.over
     s.won += dead[::-1] & ~dead & ended
@@ -170,14 +171,14 @@ def _fire(s: State, at: npt.NDArray[np.intp], stray: Ints) -> None:
     moving = (s.vx.take(at) | s.vy.take(at)) != 0
     bits = stray.take(at)
     heading = s.gun.take(at) + SPREAD.take((bits & 63) + 64 * moving) & 255
-    s.shell_live.reshape(-1)[at] = True
-    s.shell_x.reshape(-1)[at] = s.x.take(at)
-    s.shell_y.reshape(-1)[at] = s.y.take(at)
-    s.shell_heading.reshape(-1)[at] = heading
-    s.shell_vx.reshape(-1)[at] = HEADING_X.take(heading)
-    s.shell_vy.reshape(-1)[at] = HEADING_Y.take(heading)
-    s.shell_power.reshape(-1)[at] = 256 * (s.power.take(at) > 0)
-    s.reload.reshape(-1)[at] = r.RELOAD + (bits >> 6 & r.RELOAD_MORE)
+    s.shell_live.put(at, True)
+    s.shell_x.put(at, s.x.take(at))
+    s.shell_y.put(at, s.y.take(at))
+    s.shell_heading.put(at, heading)
+    s.shell_vx.put(at, HEADING_X.take(heading))
+    s.shell_vy.put(at, HEADING_Y.take(heading))
+    s.shell_power.put(at, 256 * (s.power.take(at) > 0))
+    s.reload.put(at, r.RELOAD + (bits >> 6 & r.RELOAD_MORE))
 
 
 def _pick_up(s: State) -> None:

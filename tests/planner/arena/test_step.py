@@ -1,10 +1,12 @@
 """A tick keeps to the rules, whatever the orders are."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
 from planner.arena import rules
-from planner.arena.state import new_state
+from planner.arena.state import ROW_OF, STATE_ROWS, State, begin_state, new_state, state_over
 from planner.arena.step import begin_block, hold_orders, tick
 from planner.arena.tables import GO, SOLID
 
@@ -119,3 +121,21 @@ def test_a_pack_heals_at_most_to_full_and_lies_at_the_other_place_next():
     assert s.health[0].tolist() == [1 + rules.PACK_HEALS, 50 + rules.PACK_HEALS, 128, 128]
     assert (s.pack_cell == 255 - cell).all()
     assert (s.pack_wait == rules.PACK_AGAIN).all()
+
+
+def test_plays_that_are_columns_of_a_larger_block_go_as_in_one_of_their_own():
+    block = np.full((STATE_ROWS, 3 * N), -1)
+    inner = state_over(block[:, N : 2 * N])
+    begin_state(inner, np.arange(N))
+    outer = new_state(np.arange(N))
+    for s in (inner, outer):
+        rng, orders = np.random.default_rng(1), hold_orders(N)
+        for now in range(600):
+            if now % rules.BLOCK == 0:
+                begin_block(s, now)
+            wild(orders, rng)
+            tick(s, orders, now)
+    assert all((getattr(inner, f.name) == getattr(outer, f.name)).all() for f in fields(State))
+    assert (block[:, :N] == -1).all()
+    assert (block[:, 2 * N :] == -1).all()
+    assert set(np.unique(block[ROW_OF["shell_live"], N : 2 * N])) <= {0, 1}

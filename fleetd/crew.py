@@ -52,6 +52,7 @@ class Lane:
         self.gpus: tuple[int, ...] = ()  # what its oldest order has
         self.quick_s = float("inf")  # how long its last attempt took
         self.since = 0.0  # when its oldest order became due, monotonic seconds
+        self.has_spoken = False
         ours, theirs = socket.socketpair()
         root = str(Path(__file__).resolve().parent.parent)
         with theirs:
@@ -100,7 +101,7 @@ class Lane:
 
     def _answer(self, said: Mapping[str, Any]) -> Answer | None:
         """The answer with its claim; None when what it speaks of was taken back meanwhile."""
-        self.since = time.monotonic()
+        self.since, self.has_spoken = time.monotonic(), True
         path = next((path for path, taken in self.orders.items() if taken.token == said["mark"]), None)
         if path is None:
             return None
@@ -134,6 +135,7 @@ class Crew:
         self._environ = dict(environ)
         self.lanes: list[Lane] = []
         self._dying: list[Lane] = []
+        self.stillborn = False  # whether one that died lately had never said anything
 
     def idle(self) -> Lane:
         """A lane that runs nothing, made if there is none. Raises OSError when no process can be started."""
@@ -167,6 +169,7 @@ class Crew:
             said += answers
             if not alive:
                 died = True
+                self.stillborn |= not lane.has_spoken
                 lane.close()
                 self.lanes.remove(lane)
                 self._dying.append(lane)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -135,6 +136,10 @@ class Keeper:
             first = self._look_at == float("-inf")
             self._look_at = now + self.settings.poll_s
             ends += self.ward.look(now, {str(end.path) for end in ends})
+            if self.crew.stillborn and self.ward.returned:
+                why = f"a lane's parent ({sys.executable}) died before it could start anything"
+                self._hold(f"{why}: {' '.join(self.ward.returned)}", now)
+            self.crew.stillborn = False
             if first and self.ward.found:
                 self.log(f"adopted {len(self.ward.found)} running: {' '.join(a.id for a in self.ward.found)}")
         self._say_anew("unknown", self.ward.unknown, "cannot tell what became of {}; looking again")

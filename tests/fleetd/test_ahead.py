@@ -1,5 +1,8 @@
 """Short jobs stand at a lane's door before it is free; nobody may lose by that."""
 
+import sys
+import time
+
 from fleetd.claim import claim
 from fleetd.crew import Crew
 from fleetd.history import History
@@ -65,3 +68,21 @@ def test_what_has_run_at_a_door_by_now_is_not_taken_back(rig):
     crew.close()
     assert rig.spool.waiting() == ["waits"]
     assert [path.rpartition("/")[2] for path in lane.orders] == ["head", "ran"]
+
+
+def test_a_lane_s_parent_that_cannot_live_is_said_and_not_made_anew_without_end(rig, wait_for, tmp_path):
+    boot = f"open({str(tmp_path / 'born')!r}, 'a').write('x')"
+    stillborn = (
+        f"import fleetd.crew, sys; fleetd.crew._BOOT = {boot!r}; from fleetd.cli_daemon import main; main(sys.argv[2:])"
+    )
+    rig.start(wrap=(sys.executable, "-c", stillborn))
+    began = time.monotonic()
+    rig.drop("j", "true")
+    why = wait_for(lambda: rig.beat()["claims"])
+    assert "died before it could start anything: j" in why
+    wait_for(lambda: len((tmp_path / "born").read_text()) >= 2)
+    assert time.monotonic() - began > 1.5
+    assert "died before it could start" in rig.said()
+    rig.kill()
+    rig.start()
+    assert rig.ended("j")["outcome"] == "ok"

@@ -45,7 +45,7 @@ class Queue:
         self._unread: list[str] = []  # a heap; what is in it is looked at if it is _UNREAD
         self._ready: dict[str, tuple[Job, Mark]] = {}
         self._again: deque[tuple[float, str]] = deque()
-        self._told: deque[str] = deque()
+        self._told: deque[str] = deque(maxlen=_MANY)  # what is told too much is found by listing
         self._doomed: deque[str] = deque()
         self._offers: Sequence[Offer] = ()
         self._round = self._gone = 0

@@ -83,20 +83,19 @@ def state_over(block: Ints) -> State:
     return State(**{name: a[0] if _ROWS[name] == 1 else a for name, a in (arrays | flags).items()})
 
 
-def begin_state(s: State, seeds: Ints, *, swap: bool = False) -> None:
-    """Make `s` N plays before their first tick. `swap` gives row 0 the side that row 1 would have had."""
-    for f in fields(State):
-        getattr(s, f.name)[...] = 0
+def begin_state(block: Ints, seeds: Ints, *, swap: bool = False) -> State:
+    """N plays before their first tick, over `block`, whatever it held. `swap` gives row 0 row 1's side."""
+    block[:] = 0
+    s = state_over(block)
     bits = key(seeds, np.zeros_like(seeds))
     s.seed[:] = seeds
     s.side[:] = ((bits & np.uint64(1)) ^ np.uint64(swap)).astype(np.int64)
     s.map[:] = ((bits >> np.uint64(8)) % np.uint64(len(MAPS))).astype(np.int64)
     s.duel[:] = -1  # the first block begins duel 0
     s.over[:] = True
+    return s
 
 
 def new_state(seeds: Ints, *, swap: bool = False) -> State:
     """N plays before their first tick, in a block of their own."""
-    s = state_over(np.zeros((STATE_ROWS, seeds.size), dtype=np.int64))
-    begin_state(s, seeds, swap=swap)
-    return s
+    return begin_state(np.empty((STATE_ROWS, seeds.size), dtype=np.int64), seeds, swap=swap)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner.arena import rules
-from planner.arena.state import ROW_OF, STATE_ROWS, State, begin_state, new_state, state_over
+from planner.arena.state import ROW_OF, STATE_ROWS, State, begin_state, new_state
 from planner.arena.step import begin_block, hold_orders, tick
 from planner.arena.tables import GO, SOLID
 
@@ -125,8 +125,7 @@ def test_a_pack_heals_at_most_to_full_and_lies_at_the_other_place_next():
 
 def test_plays_that_are_columns_of_a_larger_block_go_as_in_one_of_their_own():
     block = np.full((STATE_ROWS, 3 * N), -1)
-    inner = state_over(block[:, N : 2 * N])
-    begin_state(inner, np.arange(N))
+    inner = begin_state(block[:, N : 2 * N], np.arange(N))
     outer = new_state(np.arange(N))
     for s in (inner, outer):
         rng, orders = np.random.default_rng(1), hold_orders(N)

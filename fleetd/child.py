@@ -25,7 +25,7 @@ from fleetd.files import mark_of, replace_file
 from fleetd.job import DECLINED_EXIT, Outcome, encode_json, utc
 from fleetd.lease import boot_ticks, born, born_between, take_lease
 from fleetd.log import CappedLog
-from fleetd.spawn import Environment, Streams, spawn
+from fleetd.spawn import Streams, spawn
 from fleetd.table import has_ended
 from fleetd.tree import Ending, become_subreaper, members, say_unkillable
 
@@ -46,7 +46,7 @@ class Parent:
         self.told_to_end = False
         self.last_ok = True
         self.pid, self.born = os.getpid(), born(os.getpid())
-        self.environment, self.shelters = Environment(), shelter.shelters(os.environ)
+        self.environ, self.shelters = dict(os.environb), shelter.shelters(os.environ)
         self.null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         wake, wakeup = os.pipe()
         for fd in (wake, wakeup):
@@ -201,8 +201,8 @@ def _attempt(parent: Parent, order: Mapping[str, Any], pid: _Pid, streams: Strea
     path = order["path"]
     started, began, tick = time.time(), time.monotonic(), boot_ticks()
     try:
-        parent.environment.put(order["env"])
-        leader = spawn(order["argv"], order["cwd"], streams)
+        environ = parent.environ | {os.fsencode(k): os.fsencode(v) for k, v in order["env"].items()}
+        leader = spawn(order["argv"], environ, order["cwd"], streams)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno in _NOT_NOW:
             raise NotNow(error.strerror) from error

@@ -42,11 +42,32 @@ def begin_block(s: State, now: int) -> None:
     s.drawn += stale
     s.over |= stale
     _begin_duels(s, np.flatnonzero(s.over), now)
-    side = (s.side + s.duel) & 1
-    lane = side ^ _ROWS
+    draw_block(s, now)
+
+
+def draw_block(s: State, now: int) -> None:
+    """Draw the chance of the block that begins at `now`."""
+    lane = (s.side + s.duel & 1) ^ _ROWS
     age = now - s.born
-    s.drift[:] = 2 * (draw(key(s.seed, s.duel * _STREAMS + 1), age >> 4, lane) & 1) - 1
-    s.stray[:] = draw(key(s.seed, s.duel * _STREAMS + 2), age + _TICKS, lane) & 511
+    s.drift[:] = _drift(s.seed, s.duel, age >> 4, lane)
+    s.stray[:] = _stray(s.seed, s.duel, age + _TICKS, lane)
+
+
+def begin_within(s: State, i: npt.NDArray[np.intp], now: int) -> None:
+    """Begin the next duel of plays `i` at any tick, not only with a block, and draw what chance is left of this block."""
+    _begin_duels(s, i, now)
+    lane = (s.side[i] + s.duel[i] & 1) ^ _ROWS
+    left = _TICKS[: r.BLOCK - now % r.BLOCK]
+    s.drift[:, i] = _drift(s.seed[i], s.duel[i], np.zeros_like(i), lane)
+    s.stray[now % r.BLOCK :, :, i] = _stray(s.seed[i], s.duel[i], left, lane)
+
+
+def _drift(seed: Ints, duel: Ints, age: Ints, lane: Ints) -> Ints:
+    return 2 * (draw(key(seed, duel * _STREAMS + 1), age, lane) & 1) - 1
+
+
+def _stray(seed: Ints, duel: Ints, age: Ints, lane: Ints) -> Ints:
+    return draw(key(seed, duel * _STREAMS + 2), age, lane) & 511
 
 
 def _begin_duels(s: State, i: npt.NDArray[np.intp], now: int) -> None:

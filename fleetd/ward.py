@@ -236,9 +236,12 @@ class Ward:
                     self._orphan(attempt).keep_log(now)
 
     def recall(self, now: float) -> None:
-        """Take back what waits at the door of a lane whose job takes long after all."""
+        """Take back what waits at the door of a lane whose job takes long after all; nothing comes to that door meanwhile."""
         for lane in self._crew.lanes:
-            for taken in list(lane.orders.values())[1:] if now - lane.since > RECALL_S else ():
+            if not lane.orders or now - lane.since <= RECALL_S:
+                continue
+            lane.quick_s = float("inf")
+            for taken in list(lane.orders.values())[1:]:
                 verdict = reap.judge(taken.path)
                 if verdict.state is State.UNSTARTED:
                     self._act(taken.path, verdict, now)

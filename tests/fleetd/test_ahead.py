@@ -54,6 +54,19 @@ def test_a_killed_daemon_s_orders_run_once(rig, wait_for):
     assert all((rig.root / f"ran-{n:03d}").read_text() == "x\n" for n in range(60))
 
 
+def test_nothing_waits_at_the_only_lane_s_door_while_its_job_takes_long(rig, wait_for):
+    """Orders that are taken back and given again fill the lane's socket, and then the daemon waits on it."""
+    crowd(rig, before=40, after=60)
+    rig.start(lanes=1)
+    rig.pid("b-long")
+    wait_for(lambda: len(rig.spool.waiting()) == 60, 1.5)
+    (rig.root / "STOP_ADDING").touch()
+    wait_for(lambda: rig.rows("stop"), 1)
+    assert rig.attempt("b-long").exists()
+    assert len(rig.spool.waiting()) == 60
+    wait_for(lambda: len(rig.rows()) == 101)
+
+
 def test_what_has_run_at_a_door_by_now_is_not_taken_back(rig):
     crew = Crew({})
     lane = crew.idle()

@@ -78,6 +78,5 @@ __all__ = [  # noqa: PLE0604 - the table above is the list
 
 def __getattr__(name: str) -> Any:
     if name not in _ROOM_OF:
-        message = f"module 'fleetd' has no attribute {name!r}"
-        raise AttributeError(message)
+        raise AttributeError(f"module 'fleetd' has no attribute {name!r}")
     return getattr(importlib.import_module(f"fleetd.{_ROOM_OF[name]}"), name)

@@ -48,8 +48,7 @@ def claim(spool: Spool, host: str, job: Job, attempt: int, mark: Mark | None = N
             replace_file(taken, encode_job(mine))
         return enter(taken, mine, token)
     except (OSError, BadData) as error:
-        message = f"{taken}: claimed, but cannot be read back: {error}"
-        raise IOFailed(message) from error
+        raise IOFailed(f"{taken}: claimed, but cannot be read back: {error}") from error
 
 
 def enter(taken: Path | str, job: Job, token: str) -> Claim:

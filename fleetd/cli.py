@@ -146,8 +146,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number < float("inf"):
-        message = f"{text}: expected a number of seconds above 0"
-        raise argparse.ArgumentTypeError(message)
+        raise argparse.ArgumentTypeError(f"{text}: expected a number of seconds above 0")
     return number
 
 
@@ -181,8 +180,7 @@ def _run_other_program(parser: argparse.ArgumentParser, words: Sequence[str], ta
         sys.stdout.flush()
         os.execv(program, [f"fleet-{name}", *rest])  # noqa: S606 - git's way: the other program takes over
     near = difflib.get_close_matches(name, list(commands), 1)
-    message = f"no command {name!r}" + (f"; did you mean {near[0]}?" if near else "; fleet --help lists them")
-    raise Usage(message)
+    raise Usage(f"no command {name!r}" + (f"; did you mean {near[0]}?" if near else "; fleet --help lists them"))
 
 
 def _run(words: Sequence[str], tail: Sequence[str] | None) -> int:

@@ -100,8 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     if args.host == "":
-        message = "--host: an empty name"
-        raise Usage(message)
+        raise Usage("--host: an empty name")
     spool = find_spool(args.spool, os.environ)
     host = host_name({"FLEET_HOST": args.host} if args.host else os.environ)
     try:

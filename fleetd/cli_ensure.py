@@ -86,8 +86,7 @@ def _make(directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"{directory}: cannot make it for the daemon's log: {error.strerror}"
-        raise CannotCreate(message) from error
+        raise CannotCreate(f"{directory}: cannot make it for the daemon's log: {error.strerror}") from error
 
 
 def _start(spool: Spool, me: str, host: Host, log: Path, environ: Mapping[str, str]) -> Start:
@@ -97,8 +96,7 @@ def _start(spool: Spool, me: str, host: Host, log: Path, environ: Mapping[str, s
     try:
         fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        message = f"{log}: cannot write the daemon's log: {error.strerror}"
-        raise CannotCreate(message) from error
+        raise CannotCreate(f"{log}: cannot write the daemon's log: {error.strerror}") from error
     try:
         size = os.fstat(fd).st_size
         process = subprocess.Popen(

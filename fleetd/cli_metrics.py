@@ -61,8 +61,9 @@ def _write(path: Path, text: str) -> None:
     try:
         replace_file(path, text.encode())
     except OSError as error:
-        message = f"{path}: not written: {error.strerror}; its directory must be there, and yours to write to"
-        raise CannotCreate(message) from error
+        raise CannotCreate(
+            f"{path}: not written: {error.strerror}; its directory must be there, and yours to write to"
+        ) from error
 
 
 def gather(spool: Spool, me: str, now: float) -> list[Family]:

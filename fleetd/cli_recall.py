@@ -36,8 +36,7 @@ def cancel(args: argparse.Namespace, talk: Talk) -> int:
 def retry(args: argparse.Namespace, talk: Talk) -> int:
     """Each job is queued as its next attempt."""
     if bool(args.jobs) == (args.failed or args.stopped):
-        message = "which jobs? fleet retry JOB…, or --failed, or --stopped"
-        raise Usage(message)
+        raise Usage("which jobs? fleet retry JOB…, or --failed, or --stopped")
     spool = find_spool(args.spool, talk.environ)
     if args.jobs:
         known = known_ids(spool)
@@ -49,8 +48,7 @@ def retry(args: argparse.Namespace, talk: Talk) -> int:
 
     def act(id_: str) -> None:
         if open_ := _is_open(spool, id_):
-            message = f"{id_}: {open_}"
-            raise BadData(message)
+            raise BadData(f"{id_}: {open_}")
         attempt = retry_job(spool, id_, rows)
         if talk.json:
             talk.emit({"schema": "fleet.retry/1", "job": id_, "attempt": attempt})

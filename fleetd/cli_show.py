@@ -209,8 +209,7 @@ def _opened(spool: Spool, name: str, talk: Talk, *, follow: bool) -> tuple[Subje
         if follow and (job.waiting or job.running):
             time.sleep(POLL_S)
         elif path == before:
-            message = f"{job.id}: has printed nothing ({_headline(job, talk)})"
-            raise NotFound(message)
+            raise NotFound(f"{job.id}: has printed nothing ({_headline(job, talk)})")
         else:
             before = path  # it may just have gone to ended/
 

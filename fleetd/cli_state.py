@@ -104,14 +104,15 @@ def rows_of(ledger: Ledger, jobs: Collection[str]) -> list[Row]:
 
 
 def keep_newest(last: dict[str, Row], row: Row) -> None:
-    """Keep per job the result row of the highest attempt, an `ok` before any other."""
+    """Keep per job the row that counts: the lowest attempt that is `ok`, else the highest attempt."""
     old = last.get(row.body["job"])
     if old is None or _rank(row) >= _rank(old):
         last[row.body["job"]] = row
 
 
 def _rank(row: Row) -> tuple[bool, int]:
-    return row.body.get("outcome") == Outcome.OK, row.body.get("attempt", 0)
+    ok, attempt = row.body.get("outcome") == Outcome.OK, row.body.get("attempt", 0)
+    return ok, -attempt if ok else attempt
 
 
 def rate(ends: Sequence[str], now: float) -> float:
@@ -178,11 +179,9 @@ def find_job(name: str, known: Iterable[str]) -> str:
         return name
     found = sorted(i for i in ids if i.startswith(name) or i.endswith(f"-{name}"))
     if not found:
-        message = f"{name}: no such job; fleet ls shows what waits and runs, fleet results what has ended"
-        raise NotFound(message)
+        raise NotFound(f"{name}: no such job; fleet ls shows what waits and runs, fleet results what has ended")
     if len(found) > 1:
-        message = f"{name}: {len(found)} jobs are called so: {', '.join(found[:5])}{', …' if len(found) > 5 else ''}"
-        raise Usage(message)
+        raise Usage(f"{name}: {len(found)} jobs are called so: {', '.join(found[:5])}{', …' if len(found) > 5 else ''}")
     return found[0]
 
 

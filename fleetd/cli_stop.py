@@ -64,8 +64,7 @@ def touch(path: Path, text: str) -> None:
     except FileExistsError:
         return
     except OSError as error:
-        message = f"{path}: not made: {error.strerror}"
-        raise CannotCreate(message) from error
+        raise CannotCreate(f"{path}: not made: {error.strerror}") from error
 
 
 def _wait(spool: Spool, name: str, talk: Talk) -> None:
@@ -81,13 +80,13 @@ def _wait(spool: Spool, name: str, talk: Talk) -> None:
             talk.say(f"Nothing runs any more; {time.monotonic() - began:.1f} s.")
             return
         if not any(beat.live for beat in beats):
-            message = f"{name} stands, but no daemon runs to act on it; {len(attempts)} running, {len(queued)} queued"
-            raise NoDaemon(message)
+            raise NoDaemon(
+                f"{name} stands, but no daemon runs to act on it; {len(attempts)} running, {len(queued)} queued"
+            )
         if attempts and not queued and {attempt.id for attempt in attempts} <= (stuck := _stuck(beats)).keys():
             raise No("; ".join(f"{short(id_)} cannot be ended: {outlived(pids)}" for id_, pids in stuck.items()))
         if name not in spool.stops():
-            message = f"{spool.root / name}: somebody has lifted the stop"
-            raise IOFailed(message)
+            raise IOFailed(f"{spool.root / name}: somebody has lifted the stop")
         time.sleep(POLL_S)
 
 
@@ -122,8 +121,7 @@ def hosts(args: argparse.Namespace, talk: Talk) -> int:
     """The table, or with an action what it asks for."""
     spool = find_spool(args.spool, talk.environ)
     if args.action and not args.host:
-        message = f"fleet hosts {args.action} HOST: which host?"
-        raise Usage(message)
+        raise Usage(f"fleet hosts {args.action} HOST: which host?")
     if args.action:
         return _act(spool, args.action, args.host, talk)
     beats = read_beats(spool, host_name(talk.environ), time.time())
@@ -155,8 +153,7 @@ def _act(spool: Spool, action: str, host: str, talk: Talk) -> int:
     beats = read_beats(spool, host, time.time())
     known = {*(beat.host for beat in beats), *read_settings(spool.settings).hosts}
     if host not in known:
-        message = f"{host}: no such host on {spool.root}; known: {', '.join(sorted(known)) or 'none yet'}"
-        raise NotFound(message)
+        raise NotFound(f"{host}: no such host on {spool.root}; known: {', '.join(sorted(known)) or 'none yet'}")
     drain = spool.hosts / f"{host}.drain"
     if action == "undrain":
         drain.unlink(missing_ok=True)

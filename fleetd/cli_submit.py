@@ -44,11 +44,9 @@ def _user() -> str:
 def _values(args: argparse.Namespace, spool: Spool) -> Iterator[tuple[str, dict[str, Any]]]:
     """Where each job object comes from, and the object as given. Raises Usage and BadData."""
     if args.words:
-        message = "the command stands after `--`: fleet submit [options] -- ARGV…"
-        raise Usage(message)
+        raise Usage("the command stands after `--`: fleet submit [options] -- ARGV…")
     if (args.source is None) == (not args.tail):
-        message = "what to run? fleet submit [options] -- ARGV…, or fleet submit --from FILE"
-        raise Usage(message)
+        raise Usage("what to run? fleet submit [options] -- ARGV…, or fleet submit --from FILE")
     given = _given(args)
     if args.after:
         given["after"] = _ids(spool, args.after)
@@ -87,8 +85,7 @@ def _ids(spool: Spool, names: list[str]) -> list[str]:
 
 def _env(pairs: list[str]) -> dict[str, str]:
     if wrong := [pair for pair in pairs if "=" not in pair]:
-        message = f"--env {wrong[0]}: expected K=V"
-        raise Usage(message)
+        raise Usage(f"--env {wrong[0]}: expected K=V")
     return dict(pair.split("=", 1) for pair in pairs)
 
 
@@ -98,23 +95,19 @@ def _objects(source: str) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except OSError as error:
-        message = f"{name}: {error.strerror}"
-        raise NotFound(message) from error
+        raise NotFound(f"{name}: {error.strerror}") from error
     lines = [(f"{name}:{number}", line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
     if not lines:
-        message = f"{name}: empty; expected a job object, or one a line"
-        raise BadData(message)
+        raise BadData(f"{name}: empty; expected a job object, or one a line")
     if len(lines) > 1 and _is_object(data):
         lines = [(name, data)]
     for where, line in lines:
         try:
             value = decode_json(line)
         except ValueError as error:
-            message = f"{where}: not JSON: {error}"
-            raise BadData(message) from error
+            raise BadData(f"{where}: not JSON: {error}") from error
         if not isinstance(value, dict):
-            message = f"{where}: a job is a JSON object"
-            raise BadData(message)
+            raise BadData(f"{where}: a job is a JSON object")
         yield where, value
 
 
@@ -131,8 +124,7 @@ def _job(where: str, value: dict[str, Any], priority: int, now: datetime) -> Job
     try:
         return job_of(value, str(id_))
     except BadData as error:
-        message = f"{where}: {error}"
-        raise BadData(message) from error
+        raise BadData(f"{where}: {error}") from error
 
 
 def _say_what_next(spool: Spool, jobs: list[Job], talk: Talk) -> None:

@@ -227,10 +227,9 @@ def _draw(eye: Eye, times: int | None, talk: Talk) -> None:
     try:
         curses.wrapper(_loop, eye, times, colored=talk.colored)
     except curses.error as error:
-        message = (
+        raise Usage(
             f"fleet top: TERM={talk.environ.get('TERM', '')} cannot be drawn on ({error}); fleet top -b prints lines"
-        )
-        raise Usage(message) from error
+        ) from error
     finally:
         signal.signal(signal.SIGTERM, before)
 

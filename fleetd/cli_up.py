@@ -50,8 +50,9 @@ def up(args: argparse.Namespace, talk: Talk) -> int:
     me = host_name(talk.environ)
     environ = {**talk.environ, "FLEET_SPOOL": str(spool.root)}
     if stops := sorted(spool.stops()):
-        message = f"{spool.root / stops[0]} stands: nothing is added; {as_called('fleet resume', environ)} lifts it"
-        raise TryLater(message)
+        raise TryLater(
+            f"{spool.root / stops[0]} stands: nothing is added; {as_called('fleet resume', environ)} lifts it"
+        )
     _plan(spool, environ, talk)
     started = Started(grace_s=read_settings(spool.settings).grace_s)
     with _asking() as asked, Progress(spool, me, talk) as progress:
@@ -95,8 +96,7 @@ def _plan(spool: Spool, environ: Mapping[str, str], talk: Talk) -> None:
         return
     made = ask("fleet-plan", ["init"], environ)
     if made.returncode:
-        message = f"fleet-plan init failed: {made.stderr.strip() or made.stdout.strip()}"
-        raise _failure(message, made.returncode)
+        raise _failure(f"fleet-plan init failed: {made.stderr.strip() or made.stdout.strip()}", made.returncode)
     talk.say(f"made the plan {spool.plan}")
 
 
@@ -144,18 +144,18 @@ def _await_daemon(daemon: Program, spool: Spool, me: str) -> None:
     while spool.heartbeats().get(me, {}).get("pid") != daemon.process.pid:
         _check_daemon(daemon)
         if time.monotonic() > end:
-            message = f"fleetd shows no heartbeat after {READY_S:.0f} s; it said:\n{daemon.last_lines()}"
-            raise NoDaemon(message)
+            raise NoDaemon(f"fleetd shows no heartbeat after {READY_S:.0f} s; it said:\n{daemon.last_lines()}")
         time.sleep(0.02)
 
 
 def _check_daemon(daemon: Program) -> None:
     if (code := daemon.ended()) is not None:
-        message = (
+        raise _failure(
             f"fleetd ended with exit {code}; what runs goes on, and the next fleetd or fleet up adopts it; "
-            f"its last lines:\n{daemon.last_lines()}"
+            f"its last lines:\n{daemon.last_lines()}",
+            code,
+            NoDaemon,
         )
-        raise _failure(message, code, NoDaemon)
 
 
 def _check_fill(started: Started, progress: Progress) -> None:
@@ -163,8 +163,7 @@ def _check_fill(started: Started, progress: Progress) -> None:
     if started.fill is None or (code := started.fill.ended()) is None:
         return
     if code:
-        message = f"fleet-plan fill ended with exit {code}; its last lines:\n{started.fill.last_lines()}"
-        raise _failure(message, code)
+        raise _failure(f"fleet-plan fill ended with exit {code}; its last lines:\n{started.fill.last_lines()}", code)
     progress.note(f"fleet-plan fill adds nothing more:\n{started.fill.last_lines()}".rstrip(":\n"))
     started.fill = None
 
@@ -181,8 +180,7 @@ def _work(started: Started, spool: Spool, me: str, seconds: float | None, asked:
         if started.daemon is not None:
             _check_daemon(started.daemon)
         elif not _living(spool, me):
-            message = f"the daemon on {me} is gone; what runs goes on, and the next fleetd or fleet up adopts it"
-            raise NoDaemon(message)
+            raise NoDaemon(f"the daemon on {me} is gone; what runs goes on, and the next fleetd or fleet up adopts it")
         _check_fill(started, progress)
         if started.fill is None and progress.is_empty():
             return

@@ -46,11 +46,9 @@ class Intake:
         if found is None:
             return Not.THERE
         if found.owner not in (self._uid, 0):
-            message = f"owned by uid {found.owner}, neither this daemon's user ({self._uid}) nor root"
-            raise BadData(message)
+            raise BadData(f"owned by uid {found.owner}, neither this daemon's user ({self._uid}) nor root")
         if len(found.data) > MAX_BYTES:
-            message = f"over {MAX_BYTES} bytes"
-            raise BadData(message)
+            raise BadData(f"over {MAX_BYTES} bytes")
         try:
             value = decode_json(found.data)
         except ValueError as error:
@@ -62,8 +60,7 @@ class Intake:
         if before is None or before.mark != mark:
             return _Half(mark, now)
         if now - before.since >= SETTLE_S:
-            message = f"not JSON, and unchanged for {SETTLE_S:g} s: {error}" if data else "empty"
-            raise BadData(message)
+            raise BadData(f"not JSON, and unchanged for {SETTLE_S:g} s: {error}" if data else "empty")
         return before
 
     def half_written(self) -> bool:
@@ -78,6 +75,5 @@ class Intake:
 
 def _fitting(job: Job, size: int) -> Job:
     if size > MAX_BYTES // 6 and len(encode_job(job)) > MAX_BYTES - 1024:
-        message = f"over {MAX_BYTES} bytes as the engine writes it, every character in ASCII"
-        raise BadData(message)
+        raise BadData(f"over {MAX_BYTES} bytes as the engine writes it, every character in ASCII")
     return job

@@ -96,8 +96,7 @@ def seconds(at: str) -> float:
     """Seconds since the epoch of an RFC 3339 time; raises ValueError when it is none."""
     moment = datetime.fromisoformat(at)
     if moment.tzinfo is None:
-        message = f"{at}: no time zone"
-        raise ValueError(message)
+        raise ValueError(f"{at}: no time zone")
     return moment.timestamp()
 
 
@@ -107,15 +106,13 @@ def new_id(kind: str, priority: int, now: datetime) -> str:
 
 
 def _no_constant(name: str) -> Any:
-    message = f"{name} is not JSON"
-    raise ValueError(message)
+    raise ValueError(f"{name} is not JSON")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        message = f"{text} is too large for a number"
-        raise ValueError(message)
+        raise ValueError(f"{text} is too large for a number")
     return number
 
 
@@ -124,8 +121,7 @@ def decode_json(data: bytes | str) -> Any:
     value = decode_trusted(data)
     raw = data if isinstance(data, bytes) else _encoded(data)
     if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _depth_over(value, MAX_DEPTH):
-        message = f"nested over {MAX_DEPTH} levels deep"
-        raise ValueError(message)
+        raise ValueError(f"nested over {MAX_DEPTH} levels deep")
     return value
 
 
@@ -152,8 +148,7 @@ def decode_trusted(data: bytes | str) -> Any:
     try:
         return decoder.decode(text)
     except RecursionError as error:
-        message = "nested too deeply"
-        raise ValueError(message) from error
+        raise ValueError("nested too deeply") from error
 
 
 _PLAIN = json.JSONDecoder(parse_constant=_no_constant)
@@ -245,13 +240,11 @@ def decode_job(data: bytes, name: str) -> Job:
 def decode_fields(data: bytes, name: str) -> dict[str, Any]:
     """The same, as the fields of Job less those at their defaults: what it takes to make a Job takes as long again."""
     if len(data) > MAX_BYTES:
-        message = f"{len(data)} bytes: a job file has at most {MAX_BYTES}"
-        raise BadData(message)
+        raise BadData(f"{len(data)} bytes: a job file has at most {MAX_BYTES}")
     try:
         value = decode_json(data)
     except ValueError as error:
-        message = f"not JSON: {error}"
-        raise BadData(message) from error
+        raise BadData(f"not JSON: {error}") from error
     return _fields_of(value, name)
 
 
@@ -262,13 +255,11 @@ def job_of(value: Any, name: str) -> Job:
 
 def _fields_of(value: Any, name: str) -> dict[str, Any]:
     if not NAME.fullmatch(name):
-        message = (
+        raise BadData(
             f"{name!r} is no job id: letters, digits, dot, dash and underline, at most 128, first a letter or digit"
         )
-        raise BadData(message)
     if not isinstance(value, dict):
-        message = f"a job is a JSON object, this is {_kind_of(value)}"
-        raise BadData(message)
+        raise BadData(f"a job is a JSON object, this is {_kind_of(value)}")
     said, extra, wrong = _sorted_out(value)
     if "argv" not in value:
         wrong.append('argv is missing: the command to run, for example ["echo", "hi"]')

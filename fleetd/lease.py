@@ -5,6 +5,7 @@ inherit. It is only ever closed, never unlocked: an unlock would free it under a
 unlock, serve for what one process holds alone. A pid is only ever tested on its own host and boot.
 """
 
+import contextlib
 import fcntl
 import functools
 import os
@@ -24,8 +25,9 @@ def host_name(environ: Mapping[str, str]) -> str:
     """FLEET_HOST, or the first label of this machine's name; raises Usage when it cannot name a file."""
     name = environ.get("FLEET_HOST") or socket.gethostname().split(".")[0]
     if not NAME.fullmatch(name):
-        message = f"{name!r} cannot be a host's name in the spool; set FLEET_HOST to letters, digits, dots and dashes"
-        raise Usage(message)
+        raise Usage(
+            f"{name!r} cannot be a host's name in the spool; set FLEET_HOST to letters, digits, dots and dashes"
+        )
     return name
 
 
@@ -35,8 +37,10 @@ def boot_id() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
-        asked = subprocess.run(["sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True, check=False)
-        return asked.stdout.strip().lower() or "unknown"
+        with contextlib.suppress(OSError):
+            asked = subprocess.run(["sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True, check=False)
+            return asked.stdout.strip().lower() or "unknown"
+        return "unknown"
 
 
 def born(pid: int) -> str | None:
@@ -104,8 +108,7 @@ class Turn:
                 self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
             self._await()
         except OSError as error:
-            message = f"{self._path}: cannot lock: {error.strerror}"
-            raise CannotCreate(message) from error
+            raise CannotCreate(f"{self._path}: cannot lock: {error.strerror}") from error
 
     def _await(self) -> None:
         end = time.monotonic() + self._timeout_s
@@ -114,8 +117,7 @@ class Turn:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 if time.monotonic() > end:
-                    message = f"{self._path}: locked: {self._whose}"
-                    raise TryLater(message) from error
+                    raise TryLater(f"{self._path}: locked: {self._whose}") from error
                 time.sleep(0.002)
             else:
                 return
@@ -137,11 +139,9 @@ def only_one(path: Path, whose: str, timeout_s: float = 0.0) -> Iterator[None]:
     try:
         lock.acquire(timeout=timeout_s)
     except Timeout as error:
-        message = f"{path}: locked: {whose}"
-        raise TryLater(message) from error
+        raise TryLater(f"{path}: locked: {whose}") from error
     except OSError as error:
-        message = f"{path}: cannot make the lock: {error.strerror}"
-        raise CannotCreate(message) from error
+        raise CannotCreate(f"{path}: cannot make the lock: {error.strerror}") from error
     try:
         yield
     finally:

@@ -183,8 +183,7 @@ class Ledger:
         try:
             return sorted(name.removesuffix(".jsonl") for name in os.listdir(self.root) if name.endswith(".jsonl"))
         except FileNotFoundError as error:
-            message = f"{self.root}: no ledger here; fleet init makes a spool"
-            raise NotFound(message) from error
+            raise NotFound(f"{self.root}: no ledger here; fleet init makes a spool") from error
 
     def _new_lines(self, host: str, seen: _Seen) -> Iterator[bytes]:
         try:
@@ -228,12 +227,10 @@ class Ledger:
             try:
                 fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
             except OSError as error:
-                message = f"{path}: cannot append: {error.strerror}"
-                raise IOFailed(message) from error
+                raise IOFailed(f"{path}: cannot append: {error.strerror}") from error
             try:
                 if not stat.S_ISREG(os.fstat(fd).st_mode):
-                    message = f"{path}: no regular file; move it away"
-                    raise IOFailed(message)
+                    raise IOFailed(f"{path}: no regular file; move it away")
                 return self._append(fd, path, host, bodies)
             finally:
                 os.close(fd)
@@ -260,8 +257,7 @@ class Ledger:
         for number, body in enumerate(bodies, seq + 1):
             full = _headed(body, host, number)
             if not _is_row(full):
-                message = f"{path}: this would be no row: {encode_json(full)[:200]!r}"
-                raise BadData(message)
+                raise BadData(f"{path}: this would be no row: {encode_json(full)[:200]!r}")
             rows.append(Row(host, number, full["event"], full["at"], full))
             lines.append(encode_row(full))
         for line in lines:
@@ -269,8 +265,7 @@ class Ledger:
         try:
             os.fsync(fd)
         except OSError as error:
-            message = f"{path}: fsync: {error.strerror}"
-            raise IOFailed(message) from error
+            raise IOFailed(f"{path}: fsync: {error.strerror}") from error
         self._last[host] = (size, seq + len(rows))
         self.synced[host] = seq + len(rows)
         if caught_up:
@@ -297,12 +292,10 @@ def write_line(fd: int, path: Path, line: bytes, size: int) -> int:
     try:
         wrote = os.write(fd, line)
     except OSError as error:
-        message = f"{path}: cannot append: {error.strerror}"
-        raise IOFailed(message) from error
+        raise IOFailed(f"{path}: cannot append: {error.strerror}") from error
     if wrote < len(line):
         os.ftruncate(fd, size)
-        message = f"{path}: the disk took {wrote} of {len(line)} bytes; free some space"
-        raise IOFailed(message)
+        raise IOFailed(f"{path}: the disk took {wrote} of {len(line)} bytes; free some space")
     return wrote
 
 

@@ -166,8 +166,7 @@ def settle(
         if seen is None or seen.is_over:
             return
         if seen.pulse != first.pulse:
-            message = f"{path}: {refusal(host, seen.beat)}"
-            raise TryLater(message)
+            raise TryLater(f"{path}: {refusal(host, seen.beat)}")
     log(
         f"{host}: the other machine has been silent for {limit_s:.0f} s; its name is taken over, and what ran there is lost"
     )

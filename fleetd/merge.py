@@ -95,8 +95,7 @@ class Merger:
         try:
             fd = os.open(self._view, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            message = f"{self._view}: cannot merge: {error.strerror}"
-            raise IOFailed(message) from error
+            raise IOFailed(f"{self._view}: cannot merge: {error.strerror}") from error
         try:
             size = os.fstat(fd).st_size
             if size and os.pread(fd, 1, size - 1) != b"\n":
@@ -121,7 +120,6 @@ def _view_lines(view: Path) -> Iterator[bytes]:
     if not os.path.lexists(view):
         return
     if view.is_symlink() or not view.is_file():
-        message = f"{view}: no regular file; move it away"
-        raise IOFailed(message)
+        raise IOFailed(f"{view}: no regular file; move it away")
     with open(os.open(view, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         yield from (line.rstrip(b"\n") for line in file)

@@ -158,8 +158,7 @@ def read_exit(path: Path) -> Result:
     try:
         return result_of((_object(found.data) if found else None) or {})
     except (KeyError, TypeError, ValueError) as error:
-        message = f"{path / 'exit.json'}: no outcome in it"
-        raise BadData(message) from error
+        raise BadData(f"{path / 'exit.json'}: no outcome in it") from error
 
 
 def result_of(record: Mapping[str, Any]) -> Result:

@@ -44,13 +44,10 @@ def cancel(spool: Spool, host: str, id_: str) -> str:
                 _wake(spool)
                 return "running"
     except FileExistsError as error:
-        message = f"{id_}: it is being taken by another process just now; try again"
-        raise IOFailed(message) from error
+        raise IOFailed(f"{id_}: it is being taken by another process just now; try again") from error
     except OSError as error:
-        message = f"{error.filename or id_}: not cancelled: {error.strerror}"
-        raise IOFailed(message) from error
-    message = f"{id_}: neither waiting nor running"
-    raise NotFound(message)
+        raise IOFailed(f"{error.filename or id_}: not cancelled: {error.strerror}") from error
+    raise NotFound(f"{id_}: neither waiting nor running")
 
 
 def _end_cancelled(spool: Spool, host: str, path: Path) -> None:
@@ -112,16 +109,13 @@ def retry(spool: Spool, id_: str, rows: Iterable[Row]) -> int:
         if row.event == "result" and row.body["job"] == id_ and row.body.get("log"):
             last = row.body if last is None or row.body["attempt"] >= last["attempt"] else last
     if last is None:
-        message = f"{id_}: no attempt of it has ended"
-        raise NotFound(message)
+        raise NotFound(f"{id_}: no attempt of it has ended")
     if history.fate(id_) is Fate.OK:
-        message = f"{id_}: ended ok; submit it under another name to run it again"
-        raise BadData(message)
+        raise BadData(f"{id_}: ended ok; submit it under another name to run it again")
     path = spool.root / Path(last["log"]).with_name("job.json")
     found = look(path)
     if found is None:
-        message = f"{path}: gone; submit the job anew"
-        raise NotFound(message)
+        raise NotFound(f"{path}: gone; submit the job anew")
     attempt = history.attempt(id_) + 1
     spool.publish(replace(decode_job(found.data, id_), attempt=attempt, failed=0, lost=0, away=()))
     return attempt

@@ -98,15 +98,12 @@ class Spool:
         try:
             stops, running = self.stops(), any(self.running.glob(f"*/{job.id}"))
         except OSError as error:
-            message = f"{error.filename or self.root}: not queued: {error.strerror}"
-            raise IOFailed(message) from error
+            raise IOFailed(f"{error.filename or self.root}: not queued: {error.strerror}") from error
         if stops:
-            message = f"{self.root / min(stops)} stands: nothing is added; fleet resume lifts it"
-            raise TryLater(message)
+            raise TryLater(f"{self.root / min(stops)} stands: nothing is added; fleet resume lifts it")
         decode_job(encode_job(job), job.id)
         if running:
-            message = f"{job.id}: running already; use another name"
-            raise BadData(message)
+            raise BadData(f"{job.id}: running already; use another name")
         self.enqueue(job)
         return job.id
 
@@ -119,11 +116,9 @@ class Spool:
             place(draft, final)
             self._make_durable(final)
         except FileExistsError as error:
-            message = f"{final}: waiting already; use another name"
-            raise BadData(message) from error
+            raise BadData(f"{final}: waiting already; use another name") from error
         except OSError as error:
-            message = f"{final}: not queued: {error.strerror}"
-            raise IOFailed(message) from error
+            raise IOFailed(f"{final}: not queued: {error.strerror}") from error
         finally:
             with contextlib.suppress(OSError):
                 draft.unlink(missing_ok=True)
@@ -215,19 +210,16 @@ def find_spool(flag: str | None, environ: Mapping[str, str]) -> Spool:
     spool = Spool(spool_path(flag, environ))
     if missing := [name for name in DIRECTORIES if not (spool.root / name).is_dir()]:
         what = "no spool here" if len(missing) == len(DIRECTORIES) else f"{missing[0]}/ is missing"
-        message = f"{spool.root}: {what}; make one: fleet init --spool {spool.root}"
-        raise NotFound(message)
+        raise NotFound(f"{spool.root}: {what}; make one: fleet init --spool {spool.root}")
     device = spool.root.stat().st_dev
     for directory in (spool.root, *(spool.root / name for name in DIRECTORIES)):
         at = directory.stat()
         if directory != spool.root and (directory.is_symlink() or at.st_dev != device):
-            message = (
+            raise NotPermitted(
                 f"{directory}: a link, or on another file system; a spool is one directory tree on one file system"
             )
-            raise NotPermitted(message)
         if at.st_mode & stat.S_IWOTH and not at.st_mode & stat.S_ISVTX:
-            message = f"{directory}: others may write here; chmod o-w {directory} (or chmod +t)"
-            raise NotPermitted(message)
+            raise NotPermitted(f"{directory}: others may write here; chmod o-w {directory} (or chmod +t)")
     return spool
 
 
@@ -245,8 +237,7 @@ def refuse_others(spool: Spool, host: str) -> None:
             continue
         sticky = stat.S_ISDIR(mode) and mode & stat.S_ISVTX
         if mode & stat.S_IWOTH and not sticky and not stat.S_ISLNK(mode):
-            message = f"{path}: others may write here; chmod o-w {path}"
-            raise NotPermitted(message)
+            raise NotPermitted(f"{path}: others may write here; chmod o-w {path}")
 
 
 def spool_path(flag: str | None, environ: Mapping[str, str]) -> Path:
@@ -264,8 +255,7 @@ def init_spool(root: Path, *, home: str | None) -> Spool:
         if not (root / "fleet.toml").exists():
             write_file(root / "fleet.toml", _settings_text(home).encode())
     except OSError as error:
-        message = f"{error.filename or root}: cannot make the spool: {error.strerror}"
-        raise CannotCreate(message) from error
+        raise CannotCreate(f"{error.filename or root}: cannot make the spool: {error.strerror}") from error
     return Spool(root)
 
 

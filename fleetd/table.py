@@ -51,8 +51,7 @@ def by_ps(pid: int | None = None) -> list[Process]:
     which = _EVERYBODY if pid is None else ("-p", f"{pid},{os.getpid()}")
     rows = [line.split() for line in _ask_ps(*which, "-o", "pid=,ppid=,pgid=,stat=,lstart=")]
     if not rows:
-        message = "ps shows no processes"
-        raise OSError(message)
+        raise OSError("ps shows no processes")
     return [
         Process(int(own), int(parent), int(group), state.startswith(b"Z"), b"_".join(born).decode())
         for own, parent, group, state, *born in rows

@@ -49,19 +49,15 @@ def read_toml(path: Path) -> Doc:
     """The file at `path`; raises BadSettings with file:line:column when it is no TOML, NotFound when it is not there."""
     try:
         if path.exists() and not path.is_file():
-            message = f"{path}: no regular file"
-            raise BadSettings(message)
+            raise BadSettings(f"{path}: no regular file")
         text = path.read_bytes().decode("utf-8")
         return Doc(path, text, tomllib.loads(text))
     except FileNotFoundError as error:
-        message = f"{path}: no such file"
-        raise NotFound(message) from error
+        raise NotFound(f"{path}: no such file") from error
     except UnicodeDecodeError as error:
-        message = f"{path}: not UTF-8 (byte {error.start})"
-        raise BadSettings(message) from error
+        raise BadSettings(f"{path}: not UTF-8 (byte {error.start})") from error
     except OSError as error:
-        message = f"{path}: {error.strerror}"
-        raise IOFailed(message) from error
+        raise IOFailed(f"{path}: {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:
         raise BadSettings(_syntax(path, text, str(error))) from error
 

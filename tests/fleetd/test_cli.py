@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fleetd import Ledger
+from fleetd import Ledger, Row
+from fleetd.cli_state import keep_newest
 
 BIN = Path(sys.executable).parent
 
@@ -351,3 +352,10 @@ def test_damaged_lines_are_skipped_counted_and_said(fleet, spool):
     assert (state["done"], state["skipped"]) == (2, 2)
     assert [row["job"] for row in objects(fleet("results", "--json"))] == ["j0", "j2"]
     assert fleet("show", "jx").returncode == 66
+
+
+def test_of_several_ok_rows_the_lowest_attempt_counts():
+    last = {}
+    for seq, (attempt, outcome) in enumerate(((1, "lost"), (3, "ok"), (2, "ok"), (4, "lost")), 1):
+        keep_newest(last, Row("calber", seq, "result", "", ended("j", attempt=attempt, outcome=outcome)))
+    assert last["j"].body["attempt"] == 2

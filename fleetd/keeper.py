@@ -232,10 +232,10 @@ class Keeper:
         return self.ward.all_held(self.offer.lanes) or (self.claims if now < self._hold_until else None)
 
     def _claim(self, now: float, asked: Mode) -> None:
+        self.ward.recall(now)
         self.claims = self._claims_nothing(now, asked)
         if self.claims is not None:
             return
-        self.ward.recall(now)
         while self.ward.returned:
             self.queue.tell(f"{self.ward.returned.pop()}.json")
         self.queue.refresh(now, events=self.events)

@@ -166,6 +166,8 @@ def _mind_interrupts(keeper: Keeper, signals: Signals, log: Callable[[str], None
 
 
 def _over(keeper: Keeper, *, once: bool) -> Ending | None:
+    if keeper.ending and keeper.ward.running and all(a.id in keeper.ward.unkillable for a in keeper.ward.running):
+        return Ending.FORCED  # what is left will not end; its parent, or the next daemon, sees to it
     if keeper.ward.running or keeper.crew.ordered():
         return None
     if keeper.draining:

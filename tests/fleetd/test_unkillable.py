@@ -126,6 +126,20 @@ def test_the_daemon_says_it_where_the_parent_was_killed(quick, hold, wait_for):
     assert quick.ended("orphan", 5)["outcome"] == "cancelled"
 
 
+def test_a_daemon_that_is_interrupted_twice_does_not_wait_for_it(quick, hold, wait_for):
+    daemon = quick.start()
+    quick.shell("held", "sleep 100")
+    release = hold(quick.pid("held")["pid"])
+    daemon.send_signal(signal.SIGINT)
+    wait_for(lambda: "draining" in quick.said())
+    daemon.send_signal(signal.SIGINT)
+    assert daemon.wait(12) == 130
+    assert "held cannot be ended" in quick.said()
+    release()
+    quick.start()
+    assert quick.ended("held")["outcome"] == "stopped"
+
+
 def test_a_new_daemon_knows_of_it_at_once(quick, hold, wait_for):
     quick.start()
     quick.shell("held", "sleep 100", timeout_s=0.5)

@@ -1,0 +1,201 @@
+"""PPO over a world, on any number of shards: the same weights to the bit for all of them."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fleetd import BadData, Usage
+from planner.brain.shape import Shape
+from planner.train.adam import adam, clip_norm
+from planner.train.checkpoint import load_checkpoint, save_checkpoint
+from planner.train.init import first_weights
+from planner.train.rng import shuffle
+from planner.train.settings import ENV_CHUNK, Settings, check, chunk_count, minibatch_bounds
+from planner.train.shard import Do, MakeShard, minibatch
+from planner.train.shards import Shards, shared_buffer
+from planner.train.slab import Plot, Slab
+from planner.train.update import Stat, add_grads, norm_of
+from planner.train.world import F32, Making
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What one iteration did: means over its rows, and of the losses over its minibatches."""
+
+    iteration: int  # from 1 on
+    ticks: int  # steps of all envs since the run's start
+    ticks_per_s: float
+    reward: float  # a step
+    plays: int  # that ended
+    score: float | None  # their mean; None where none ended
+    kl: float
+    clipped: float  # the fraction of ratios that were
+    policy_loss: float
+    value_loss: float
+    entropy: float
+    explained: float | None  # of the returns' variance, by the values; None where the returns are all equal
+    lr: float
+    updates: int  # steps of the optimiser: fewer than epochs × minibatches where the KL divergence stopped them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """Where a run stands: its weights, Adam's moments, and how far it came."""
+
+    shape: Shape
+    flat: F32
+    m: F32
+    v: F32
+    iteration: int
+    ticks: int
+    shards: int
+
+    @property
+    def sha256(self) -> str:
+        """Over weights and optimiser state."""
+        return hashlib.sha256(b"".join(part.tobytes() for part in (self.flat, self.m, self.v))).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep:
+    """Where a run's checkpoint stands, how often it is written, and whether to go on from it (if it is there)."""
+
+    path: Path
+    every: int = 10  # iterations; the last one is kept in any case
+    resume: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Talk:
+    """How a run is followed and stopped: a record after each iteration; `stop` is asked before each."""
+
+    report: Callable[[Record], None] = lambda _: None
+    stop: Callable[[], bool] = lambda: False
+    clock: Callable[[], float] = time.perf_counter
+
+
+QUIET: Final = Talk()
+
+
+def plot_of(making: Making, settings: Settings) -> Plot:
+    """What the run needs in shared memory; Usage for settings that no training can have."""
+    check(settings)
+    shape = Shape(obs=making.obs, heads=making.heads, hidden=settings.hidden)
+    chunks = chunk_count(making.envs * settings.steps, settings)
+    return Plot(making=making, shape=shape, steps=settings.steps, chunks=chunks, stats=len(Stat))
+
+
+def train(
+    making: Making,
+    settings: Settings,
+    ticks: int,
+    *,
+    shards: int = 1,
+    start: npt.NDArray[np.float32] | None = None,
+    keep: Keep | None = None,
+    talk: Talk = QUIET,
+) -> Trained:
+    """Train for `ticks` steps of all envs, filled up to whole iterations, from the weights `start` or from new ones.
+
+    Raises BadData for a checkpoint that is not this run's or not whole, and for a run whose gradient is not finite;
+    TryLater when a shard dies; IOFailed when the shared memory has no room.
+    """
+    plot = plot_of(making, settings)
+    _check_shards(shards, making.envs, plot.chunks)
+    buffer, offset = shared_buffer(plot.size())
+    plot.fill_absurd(buffer, offset)
+    slab = plot.over(buffer, offset)
+    rows = making.envs * settings.steps
+    last = -(-ticks // rows)
+    run = json.loads(json.dumps({"making": repr(making), "settings": asdict(settings), "iterations": last}))
+    with Shards(shards, MakeShard(plot, settings, buffer, offset)) as crew:
+        iteration, updates = 0, 0
+        if keep and keep.resume and keep.path.exists():
+            state = load_checkpoint(keep.path, run, kept_arrays(slab))
+            iteration, updates = state["iteration"], state["updates"]
+        else:
+            slab.policy.flat[:] = first_weights(plot.shape, settings.seed) if start is None else start
+            slab.sums.m[:], slab.sums.v[:] = 0, 0
+            crew.run(Do.RESET)
+        while iteration < last and not talk.stop():
+            began = talk.clock()
+            slab.sums.at[0] = iteration
+            crew.run(Do.COLLECT)
+            lr = settings.lr * (1 - iteration / last) if settings.anneal else settings.lr
+            done, stats = improve(slab, settings, crew, updates, lr)
+            iteration, updates = iteration + 1, updates + done
+            if keep and (iteration % keep.every == 0 or iteration == last):
+                save_checkpoint(keep.path, run, {"iteration": iteration, "updates": updates}, kept_arrays(slab))
+            seconds = talk.clock() - began
+            talk.report(record(slab, stats, iteration=iteration, lr=lr, updates=done, seconds=seconds))
+        if keep and iteration < last:
+            save_checkpoint(keep.path, run, {"iteration": iteration, "updates": updates}, kept_arrays(slab))
+        parts = {"flat": slab.policy.flat.copy(), "m": slab.sums.m.copy(), "v": slab.sums.v.copy()}
+        return Trained(shape=plot.shape, **parts, iteration=iteration, ticks=iteration * rows, shards=shards)
+
+
+def improve(
+    slab: Slab, settings: Settings, crew: Shards, updates: int, lr: float
+) -> tuple[int, npt.NDArray[np.float64]]:
+    """The epochs of one iteration after `updates` steps of the optimiser: how many were taken, and the mean stats."""
+    sums, rollout = slab.sums, slab.rollout
+    total, seen, done = np.zeros(len(Stat)), 0, 0
+    for epoch in range(settings.epochs):
+        sums.order[:] = shuffle(settings.seed, int(sums.at[0]), epoch, len(sums.order))
+        for first, last in minibatch_bounds(len(sums.order), settings.minibatches):
+            sums.at[1:] = first, last
+            sums.norm[:] = norm_of(rollout.advantage.reshape(-1)[sums.order[first:last]])
+            crew.run(Do.ACCUMULATE)
+            chunks = minibatch(slab, settings, slab.policy.shape.heads).chunks
+            stats = sums.stats[:chunks].sum(axis=0)
+            total, seen = total + stats, seen + 1
+            if settings.kl_stop is not None and stats[Stat.KL] > settings.kl_stop:
+                return done, total / seen
+            grad = add_grads(sums.grads[:chunks])
+            if not np.isfinite(clip_norm(grad, settings.grad_limit)):
+                raise BadData(
+                    f"iteration {sums.at[0] + 1}: the gradient is not finite: a reward or observation is not, or lr is too high"
+                )
+            done += 1
+            adam(slab.policy.flat, (sums.m, sums.v), grad, updates + done, lr)
+    return done, total / seen
+
+
+def kept_arrays(slab: Slab) -> Mapping[str, npt.NDArray[Any]]:
+    """All that the next iteration depends on."""
+    own = {"weights": slab.policy.flat, "m": slab.sums.m, "v": slab.sums.v, "last_obs": slab.rollout.last_obs}
+    return own | {f"world.{name}": array for name, array in slab.world.arrays().items()}
+
+
+def record(
+    slab: Slab, stats: npt.NDArray[np.float64], *, iteration: int, lr: float, updates: int, seconds: float
+) -> Record:
+    kept = slab.rollout
+    plays, rows = int(kept.ended.sum()), kept.reward.size
+    spread = float(kept.ret.var(dtype=np.float64))
+    missed = float((kept.ret - kept.value).var(dtype=np.float64))
+    return Record(
+        iteration=iteration,
+        ticks=iteration * rows,
+        ticks_per_s=rows / seconds if seconds > 0 else 0.0,
+        reward=float(kept.reward.mean(dtype=np.float64)),
+        plays=plays,
+        score=float(kept.score.sum()) / plays if plays else None,
+        **{stat.name.lower(): float(stats[stat]) for stat in Stat},
+        explained=1 - missed / spread if spread > 0 else None,
+        lr=lr,
+        updates=updates,
+    )
+
+
+def _check_shards(shards: int, envs: int, chunks: int) -> None:
+    most = min(-(-envs // ENV_CHUNK), chunks)
+    if not 1 <= shards <= most:
+        raise Usage(f"{shards} shards: {envs} envs and a minibatch of {chunks} chunks are work for 1 to {most}")

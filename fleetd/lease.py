@@ -38,7 +38,9 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         with contextlib.suppress(OSError):
-            asked = subprocess.run(["sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True, check=False)
+            asked = subprocess.run(
+                ["sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True, check=False
+            )
             return asked.stdout.strip().lower() or "unknown"
         return "unknown"
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetd import shelter
-from fleetd.files import mark_of, replace_file
+from fleetd.files import look, mark_of, replace_file
 from fleetd.job import DECLINED_EXIT, Outcome, encode_json, utc
 from fleetd.lease import boot_ticks, born, born_between, take_lease
 from fleetd.log import CappedLog
@@ -62,9 +62,7 @@ class Parent:
         signal.signal(signal.SIGTERM, self._end)
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         os.umask(0o022)
-        self.has_all = (
-            become_subreaper()
-        )  # of its jobs' processes: whoever loses its own parent becomes a child of this one
+        self.has_all = become_subreaper()  # whoever of a job loses its own parent becomes a child of this process
 
     def _end(self, *_: object) -> None:
         self.told_to_end = True
@@ -118,7 +116,8 @@ def _run(parent: Parent, order: Mapping[str, Any], path: str) -> bytes:
     if lease is None:
         return _not_started(path, "another holds its lease")
     try:
-        still_ours = os.pread(lease, 64, 0) == order["mark"].encode() and mark_of(f"{path}/job.json") is not None
+        lock = look(f"{path}/lock")  # by its name: what was taken back between open and flock may be a new claim by now
+        still_ours = lock and lock.data == order["mark"].encode() and mark_of(f"{path}/job.json")
         if parent.told_to_end or not still_ours:
             return _not_started(path, "the claim is no longer this lane's to start")
         return _run_leased(parent, order, path, lease)
@@ -262,15 +261,16 @@ def _wait(parent: Parent, order: Mapping[str, Any], leader: int, log: CappedLog)
 
 @contextlib.contextmanager
 def _end_of(leader: int) -> Iterator[int | None]:
-    """A descriptor that is readable once the leader has ended; None where SIGCHLD has to tell."""
-    if not hasattr(os, "pidfd_open"):
-        yield None
-        return
-    fd = os.pidfd_open(leader)
+    """A descriptor that is readable once the leader has ended; None where SIGCHLD or the next look at the log has to tell."""
+    fd = None
+    if hasattr(os, "pidfd_open"):
+        with contextlib.suppress(OSError):
+            fd = os.pidfd_open(leader)
     try:
         yield fd
     finally:
-        os.close(fd)
+        if fd is not None:
+            os.close(fd)
 
 
 def _tend(log: CappedLog, now: float) -> float:

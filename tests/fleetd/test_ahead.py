@@ -1,9 +1,14 @@
 """Short jobs stand at a lane's door before it is free; nobody may lose by that."""
 
+import fcntl
+import json
+import os
 import sys
 import time
+from types import SimpleNamespace
 
-from fleetd.claim import claim
+from fleetd import child
+from fleetd.claim import claim, unclaim
 from fleetd.crew import Crew
 from fleetd.history import History
 from fleetd.job import Job, seconds
@@ -81,6 +86,25 @@ def test_what_has_run_at_a_door_by_now_is_not_taken_back(rig):
     crew.close()
     assert rig.spool.waiting() == ["waits"]
     assert [path.rpartition("/")[2] for path in lane.orders] == ["head", "ran"]
+
+
+def test_an_old_order_does_not_start_what_was_taken_back_and_claimed_anew(rig, monkeypatch):
+    """Between its open and its flock of the lock the parent may sleep for as long as that takes."""
+    (rig.spool.running / "calber").mkdir()
+    job = Job(id=rig.drop("j", "true"), argv=("true",))
+    old = claim(rig.spool, "calber", job, 1)
+
+    def after_a_sleep(lock):
+        fd = os.open(lock, os.O_RDWR)
+        unclaim(rig.spool, old.path)
+        claim(rig.spool, "calber", job, 1)
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return fd
+
+    monkeypatch.setattr(child, "take_lease", after_a_sleep)
+    said = child._run(SimpleNamespace(told_to_end=False), {"mark": old.token}, str(old.path))
+    assert json.loads(said) == {"reason": f"{old.path}: the claim is no longer this lane's to start"}
+    assert not (old.path / "pid.json").exists()
 
 
 def test_a_lane_s_parent_that_cannot_live_is_said_and_not_made_anew_without_end(rig, wait_for, tmp_path):

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import sys
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -283,3 +284,11 @@ def test_a_job_sees_nothing_of_the_environment_of_the_one_before_it(busy):
     first = busy.log(busy.ended(busy.shell("a", show)))
     assert busy.log(busy.ended(busy.shell("b", show, env={"ONCE": "1", "HOME": "/nowhere"}))) == b"1 /nowhere\n"
     assert busy.log(busy.ended(busy.shell("c", show))) == first
+
+
+def test_a_job_is_waited_for_where_no_descriptor_is_left_to_wait_by(rig):
+    boot = "import os; os.pidfd_open = lambda pid: os.open('/', os.O_WRONLY); "
+    scarce = f"import fleetd.crew as c, sys; c._BOOT = {boot!r} + c._BOOT; from fleetd.cli_daemon import main; main(sys.argv[2:])"
+    rig.start(wrap=(sys.executable, "-c", scarce))
+    assert rig.ended(rig.shell("j", "sleep 0.3; exit 3"))["exit"] == 3
+    assert rig.ended(rig.drop("k", "true"))["exit"] == 0

@@ -17,6 +17,7 @@ from fleetd.job import encode_json
 _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from fleetd.child import main; main(int(sys.argv[2]))"
 _WITHHELD = ("NOTIFY_SOCKET", "INVOCATION_ID", "FLEET_CLAIM", "FLEET_PREVIOUS", "FLEET_BUILD")
 _WITHHELD_HEADS = ("WATCHDOG_", "LISTEN_", "PYTHON")
+_AT_DOOR = 1 << 18  # bytes of orders that a lane's parent has not read: a full socket would keep the daemon waiting
 _FEW = 4  # orders that a lane still has when it is given more
 
 
@@ -54,6 +55,7 @@ class Lane:
         self.since = 0.0  # when its oldest order became due, monotonic seconds
         self.has_spoken = False
         ours, theirs = socket.socketpair()
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _AT_DOOR)
         root = str(Path(__file__).resolve().parent.parent)
         with theirs:
             self._process = subprocess.Popen(

@@ -117,10 +117,10 @@ class CappedLog:
 
 
 def open_log(path: Path) -> int | None:
-    """A descriptor of the log that a job writes to; None where there is no such file. Raises OSError."""
+    """A descriptor of the log that a job writes to; None where there is no such file, or none for us. Raises OSError."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (FileNotFoundError, IsADirectoryError):
+    except (FileNotFoundError, IsADirectoryError, PermissionError):
         return None
     except OSError as error:
         if error.errno == errno.ELOOP:

@@ -140,9 +140,9 @@ class Ward:
                 case State.DONE:
                     return [self._end(path, verdict)]
                 case State.RUNNING:
-                    self._keep(path, verdict)
+                    self._found.append(_attempt(path, verdict))
                 case State.LOST:
-                    return self._lose(path, verdict, now)
+                    self._lose(path, verdict, now)
                 case State.UNSTARTED:
                     claim.unclaim(self._spool, path)
                     self.returned.append(path.name)
@@ -161,19 +161,14 @@ class Ward:
                 return End(path=path, row=row, following=None, done_before=True)
         return reap.ended(path, self._host, reap.read_exit(path), verdict.pid, utc(time.time()), job)
 
-    def _keep(self, path: Path, verdict: Verdict) -> None:
-        pid = verdict.pid
-        parent = pid["parent"] if lives(pid.get("parent"), pid.get("parent_born")) else None
-        self._found.append(Attempt(path=path, cores=reap.read_job(path, pid).cores, parent=parent, pid=pid))
-
-    def _lose(self, path: Path, verdict: Verdict, now: float) -> list[End]:
+    def _lose(self, path: Path, verdict: Verdict, now: float) -> None:
         """Nobody saw its end: what still bears its mark is ended first, then exit.json says so."""
         why = "its parent died before it could say how it ended"
         if reap.other_boot(path, verdict.pid):
             why = "the host was restarted while it ran"
-        self._keep(path, verdict)
-        self._orphan(self._found[-1]).end(reap.lost(why), self.settings.grace_s, now)
-        return []
+        attempt = _attempt(path, verdict)
+        self._orphan(attempt).end(reap.lost(why), self.settings.grace_s, now)
+        self._found.append(attempt)
 
     def _orphan(self, attempt: Attempt) -> Orphan:
         """The attempt as one without a parent. Raises OSError."""
@@ -252,6 +247,12 @@ class Ward:
     def due_in(self, now: float) -> float:
         """Seconds until an attempt without a parent needs something again."""
         return min((orphan.due_in(now) for orphan in self._orphans.values()), default=float("inf"))
+
+
+def _attempt(path: Path, verdict: Verdict) -> Attempt:
+    pid = verdict.pid
+    parent = pid["parent"] if lives(pid.get("parent"), pid.get("parent_born")) else None
+    return Attempt(path=path, cores=reap.read_job(path, pid).cores, parent=parent, pid=pid)
 
 
 def _is_attempt(entry: os.DirEntry[str]) -> bool:

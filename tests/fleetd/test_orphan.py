@@ -61,7 +61,7 @@ def test_where_holes_cannot_be_punched_the_daemon_goes_on_where_the_parent_was_k
     assert abs(len(data) - len(cut[0]) + int(cut[2]) - 10 * LINES) < LINES
 
 
-@pytest.mark.parametrize("kind", ["fifo", "link", "directory", "nothing"])
+@pytest.mark.parametrize("kind", ["fifo", "link", "directory", "locked", "nothing"])
 def test_what_stands_in_the_place_of_its_log_is_not_followed(rig, wait_for, tmp_path, kind):
     (tmp_path / "precious").write_bytes(b"x" * 300_000)
     rig.settings(log_max_mb=0.125, poll_s=0.2)
@@ -73,6 +73,7 @@ def test_what_stands_in_the_place_of_its_log_is_not_followed(rig, wait_for, tmp_
         "fifo": lambda: os.mkfifo(log),
         "link": lambda: log.symlink_to(tmp_path / "precious"),
         "directory": log.mkdir,
+        "locked": lambda: log.touch(mode=0),
     }
     made.get(kind, lambda: None)()
     os.kill(pid["parent"], signal.SIGKILL)

@@ -135,7 +135,7 @@ def _block(
     np.take(batch.rows.obs, chosen, axis=0, out=block.x.reshape(len(chosen), -1), mode="clip")
     forward(policy, block.x, block.trace)
     d_logits, d_value = losses(batch, chosen, settings, block.trace, out[1])
-    _backward(policy, block, d_logits, d_value, out[0])
+    backward(policy, block, d_logits, d_value, out[0])
 
 
 def losses(batch: Minibatch, chosen: I32, settings: Settings, trace: Trace, stats: F64) -> tuple[Floats, Floats]:
@@ -205,7 +205,7 @@ def _value_loss(batch: Minibatch, chosen: I32, settings: Settings, value: Floats
     return larger * larger / 2, np.where(worse & (np.abs(move) > limit), value.dtype.type(0), larger)
 
 
-def _backward(policy: Policy, block: Block, d_logits: Floats, d_value: Floats, grad: Policy) -> None:
+def backward(policy: Policy, block: Block, d_logits: Floats, d_value: Floats, grad: Policy) -> None:
     """Write the gradient of each of the block's chunks; uses up the block's trace."""
     top, (d_actor, d_critic) = block.trace.hidden[-1], block.back[-1]
     heads = (

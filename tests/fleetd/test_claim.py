@@ -131,7 +131,7 @@ def test_a_starter_whose_claim_was_taken_anew_starts_nothing(spool, lane, wait_f
     (first.path / "lock").write_text(boot_id()[:8] + "another claim of it")
     lane.order(first, old)
     (answer,) = wait_for(lambda: lane.hear()[0])
-    assert not answer.said["started"]
+    assert not answer.started
     assert not (spool.root / "ran").exists()
 
 
@@ -141,7 +141,7 @@ def test_a_starter_without_the_lease_starts_nothing(spool, lane, wait_for):
     lane.order(made, order(spool, Settings(), "calber", made, 0))
     (answer,) = wait_for(lambda: lane.hear()[0])
     os.close(lease)
-    assert not answer.said["started"]
+    assert not answer.started
     assert not (made.path / "pid.json").exists()
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetd import shelter
-from fleetd.files import look, mark_of, replace_file
+from fleetd.files import look, replace_file, stamp_of
 from fleetd.job import DECLINED_EXIT, Outcome, encode_json, utc
 from fleetd.lease import boot_ticks, born, born_between, take_lease
 from fleetd.log import CappedLog
@@ -117,7 +117,7 @@ def _run(parent: Parent, order: Mapping[str, Any], path: str) -> bytes:
         return _not_started(path, "another holds its lease")
     try:
         lock = look(f"{path}/lock")  # by its name: what was taken back between open and flock may be a new claim by now
-        still_ours = lock and lock.data == order["mark"].encode() and mark_of(f"{path}/job.json")
+        still_ours = lock and lock.data == order["mark"].encode() and stamp_of(f"{path}/job.json")
         if parent.told_to_end or not still_ours:
             return _not_started(path, "the claim is no longer this lane's to start")
         return _run_leased(parent, order, path, lease)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fleetd.errors import BadData, IOFailed
-from fleetd.files import Mark, fsync_directory, look, mark_of, replace_file, write_file
+from fleetd.files import Stamp, fsync_directory, look, replace_file, stamp_of, write_file
 from fleetd.job import Job, decode_job, encode_job
 from fleetd.lease import boot_id, take_lease
 from fleetd.spool import Spool
@@ -23,21 +23,21 @@ class Claim:
 
 
 def new_token() -> str:
-    """A claim's mark: eight digits of the boot, then what nobody can guess."""
+    """A claim's token: eight digits of the boot, then what nobody can guess."""
     return boot_id().replace("-", "")[:8] + secrets.token_hex(8)
 
 
-def claim(spool: Spool, host: str, job: Job, attempt: int, mark: Mark | None = None) -> Claim | None:
+def claim(spool: Spool, host: str, job: Job, attempt: int, stamp: Stamp | None = None) -> Claim | None:
     """Take the waiting job for `host`; None when another got it. Raises IOFailed when it can't be known: look again later.
 
-    `mark` is that of the file when `job` was read from it: unchanged, it need not be decoded again.
+    `stamp` is that of the file when `job` was read from it: unchanged, it need not be decoded again.
     """
     token = new_token()
     taken = f"{spool.root}/running/{host}/{job.id}~{attempt}~{token}.json"
     with contextlib.suppress(OSError):
         os.rename(f"{spool.root}/queue/{job.id}.json", taken)
     try:
-        if mark is not None and mark_of(taken) == mark:
+        if stamp is not None and stamp_of(taken) == stamp:
             mine = job
         elif found := look(taken):
             mine = decode_job(found.data, job.id)

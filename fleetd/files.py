@@ -18,7 +18,7 @@ _COUNTER = itertools.count(time.time_ns())  # drafts' names: none that a killed 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-Mark = tuple[int, int, int]  # inode, size, time of the last change in ns
+Stamp = tuple[int, int, int]  # inode, size, time of the last change in ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Found:
 
     data: bytes
     owner: int
-    mark: Mark
+    stamp: Stamp
 
 
 def look(path: Path | str, limit: int = MAX_BYTES) -> Found | None:
@@ -55,8 +55,8 @@ def read_plain(path: Path | str, limit: int = MAX_BYTES) -> tuple[bytes, os.stat
         os.close(fd)
 
 
-def mark_of(path: Path | str) -> Mark | None:
-    """What `look` would say of a regular file's mark, without reading it; None when there is no such file. Raises OSError."""
+def stamp_of(path: Path | str) -> Stamp | None:
+    """What `look` would say of a regular file's stamp, without reading it; None when there is no such file. Raises OSError."""
     try:
         at = os.lstat(path)
     except FileNotFoundError:

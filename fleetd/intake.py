@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from fleetd.errors import BadData
-from fleetd.files import Mark, look
+from fleetd.files import Stamp, look
 from fleetd.job import MAX_BYTES, Job, decode_json, encode_job, job_of
 from fleetd.spool import Spool
 
@@ -22,7 +22,7 @@ class Not(Enum):
 class _Half:
     """A file that didn't parse: what it looked like, and since when (monotonic seconds)."""
 
-    mark: Mark
+    stamp: Stamp
     since: float
 
 
@@ -34,8 +34,8 @@ class Intake:
         self._half: dict[str, _Half] = {}
         self.unknown: dict[str, str] = {}
 
-    def read(self, id_: str, now: float) -> tuple[Job, Mark] | Not:
-        """The job, and its file's mark. Raises BadData for what can never run. `now`: monotonic seconds."""
+    def read(self, id_: str, now: float) -> tuple[Job, Stamp] | Not:
+        """The job, and its file's stamp. Raises BadData for what can never run. `now`: monotonic seconds."""
         try:
             found = look(f"{self._queue}/{id_}.json")
         except OSError as error:
@@ -52,13 +52,13 @@ class Intake:
         try:
             value = decode_json(found.data)
         except ValueError as error:
-            self._half[id_] = self._settled(found.data, found.mark, before, error, now)
+            self._half[id_] = self._settled(found.data, found.stamp, before, error, now)
             return Not.YET
-        return _fitting(job_of(value, id_), len(found.data)), found.mark
+        return _fitting(job_of(value, id_), len(found.data)), found.stamp
 
-    def _settled(self, data: bytes, mark: Mark, before: _Half | None, error: ValueError, now: float) -> _Half:
-        if before is None or before.mark != mark:
-            return _Half(mark, now)
+    def _settled(self, data: bytes, stamp: Stamp, before: _Half | None, error: ValueError, now: float) -> _Half:
+        if before is None or before.stamp != stamp:
+            return _Half(stamp, now)
         if now - before.since >= SETTLE_S:
             raise BadData(f"not JSON, and unchanged for {SETTLE_S:g} s: {error}" if data else "empty")
         return before

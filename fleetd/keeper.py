@@ -258,7 +258,7 @@ class Keeper:
         """Put the next jobs at the doors of lanes whose jobs end in no time; a job of several lanes is waited for."""
         while (lane := self.crew.quick()) is not None and now >= self._hold_until:
             job = next((job for job in eligible if why_not(job) is None), None)
-            if job is None or job.cores > 1 or job.gpus or self.queue.mark(job.id)[1] > _SMALL:
+            if job is None or job.cores > 1 or job.gpus or self.queue.stamp(job.id)[1] > _SMALL:
                 return
             self._start(job, partial(_same, lane), now)
 
@@ -289,9 +289,9 @@ class Keeper:
     def _start(self, job: Job, lane_for: Callable[[], Lane], now: float) -> None:
         try:
             attempt = max(job.attempt, self._books.history.attempt(job.id) + 1)
-            mark = self.queue.mark(job.id)
+            stamp = self.queue.stamp(job.id)
             self.queue.taken(job.id)
-            taken = claim.claim(self.spool, self.host, job, attempt, mark)
+            taken = claim.claim(self.spool, self.host, job, attempt, stamp)
             if taken is None:
                 self.queue.forget()  # another host's by now, or not to be moved just now
                 return

@@ -112,7 +112,7 @@ def _see(path: Path) -> _Seen | None:
     with contextlib.suppress(ValueError):
         beat = decode_json(found.data) if found else None
         if found and isinstance(beat, dict):
-            return _Seen(beat, found.mark[2] / 1e9)
+            return _Seen(beat, found.stamp[2] / 1e9)
     return None
 
 

@@ -35,13 +35,13 @@ class Merger:
         self._ledger, self._view, self._lock = ledger, view, lock
         self._have: dict[str, _Had] = {}
         self._new: dict[tuple[str, int], bytes] = {}
-        self._mark = (0, 0)
+        self._stamp = (0, 0)
         self._load()
 
     def _load(self) -> None:
         """Know what the view has, and what all segments have more. Raises IOFailed."""
         self._have.clear()
-        self._mark = _mark(self._view)
+        self._stamp = _stamp(self._view)
         for line in _view_lines(self._view):
             if row := decode_head(line):
                 self._have.setdefault(row.host, _Had()).add(row.seq)
@@ -88,7 +88,7 @@ class Merger:
 
     def check(self) -> None:
         """See whether somebody has removed the view, or put another in its place: then begin anew. Raises IOFailed."""
-        if _mark(self._view) != self._mark:
+        if _stamp(self._view) != self._stamp:
             self._load()
 
     def _add(self, data: bytes) -> None:
@@ -102,12 +102,12 @@ class Merger:
                 data = b"\n" + data
             write_line(fd, self._view, data, size)
             at = os.fstat(fd)
-            self._mark = (at.st_ino, at.st_size)
+            self._stamp = (at.st_ino, at.st_size)
         finally:
             os.close(fd)
 
 
-def _mark(path: Path) -> tuple[int, int]:
+def _stamp(path: Path) -> tuple[int, int]:
     """Inode and size: what nobody else changes in a view that is ours to write."""
     try:
         at = os.lstat(path)

@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush
 from itertools import islice
 
 from fleetd.errors import BadData
-from fleetd.files import Mark, mark_of
+from fleetd.files import Stamp, stamp_of
 from fleetd.intake import Intake, Not
 from fleetd.job import Job, seconds
 from fleetd.lane import Fate, Offer, Until, ring_through
@@ -41,9 +41,9 @@ class Queue:
         self._list_at = 0.0
         self._listing: Iterator[bool] | None = None
         self._missing: set[str] = set()  # what the listing under way has not come across
-        self._state: dict[str, int] = {}  # of all that wait; of what is parked with some bits of its file's mark
+        self._state: dict[str, int] = {}  # of all that wait; of what is parked with some bits of its file's stamp
         self._unread: list[str] = []  # a heap; what is in it is looked at if it is _UNREAD
-        self._ready: dict[str, tuple[Job, Mark]] = {}
+        self._ready: dict[str, tuple[Job, Stamp]] = {}
         self._again: deque[tuple[float, str]] = deque()
         self._told: deque[str] = deque(maxlen=_MANY)  # what is told too much is found by listing
         self._doomed: deque[str] = deque()
@@ -97,8 +97,8 @@ class Queue:
     def _list(self, now: float, *, events: bool) -> Iterator[bool]:
         """List queue/ if it has changed, a step at a time; but all at once the first time, for the first goes first."""
         at = os.stat(self._spool.queue)
-        mark = (at.st_ino, at.st_mtime_ns)
-        if mark == self._listed:
+        stamp = (at.st_ino, at.st_mtime_ns)
+        if stamp == self._listed:
             return
         still = time.time_ns() - at.st_mtime_ns > _TICK_NS
         self._missing, end, new = set(self._state), time.monotonic() + STEP_S, []
@@ -116,7 +116,7 @@ class Queue:
         self._look_round()
         took_s = time.monotonic() - now
         self._list_at = now + (RELIST_S * (1 + len(self._state) // _MANY) if events else _BREATH * took_s)
-        self._listed = mark if still else (0, 0)
+        self._listed = stamp if still else (0, 0)
 
     def _drop_missing(self) -> None:
         for id_ in self._missing:
@@ -131,16 +131,16 @@ class Queue:
         """See whether some of the parked files have changed."""
         end, done = time.monotonic() + STEP_S, 0
         for id_ in list(islice(self._state, self._round, self._round + _AGAIN)):
-            if self._is_parked(id_) and self._state[id_] != _parked(self._mark_now(id_)):
+            if self._is_parked(id_) and self._state[id_] != _parked(self._stamp_now(id_)):
                 self._look_at([id_])
             done += 1
             if time.monotonic() > end:
                 break
         self._round = self._round + done if self._round + done < len(self._state) else 0
 
-    def _mark_now(self, id_: str) -> Mark | None:
+    def _stamp_now(self, id_: str) -> Stamp | None:
         try:
-            return mark_of(f"{self._spool.queue}/{id_}.json")
+            return stamp_of(f"{self._spool.queue}/{id_}.json")
         except OSError:
             return None
 
@@ -252,7 +252,7 @@ class Queue:
         """Something went wrong: list again."""
         self._listing, self._listed, self._list_at = None, (0, 0), float("-inf")
 
-    def mark(self, id_: str) -> Mark:
+    def stamp(self, id_: str) -> Stamp:
         """What the file looked like when the job was read from it."""
         return self._ready[id_][1]
 
@@ -274,5 +274,5 @@ class Queue:
         return None
 
 
-def _parked(mark: Mark | None) -> int:
-    return _PARKED if mark is None else hash(mark) & 0x3FFFFFF8 | _PARKED
+def _parked(stamp: Stamp | None) -> int:
+    return _PARKED if stamp is None else hash(stamp) & 0x3FFFFFF8 | _PARKED

@@ -36,7 +36,7 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
     common = [_common(first=False)]
     census = commands.add_parser("census", help="plays in, scores out: JSON lines", parents=common)
-    census.add_argument("--kernel", choices=["numpy"], default="numpy", help="what computes the ticks")
+    census.add_argument("--kernel", choices=["numpy", "numba"], help="what computes the ticks (numba if it can)")
     census.set_defaults(run=_census)
     weights = commands.add_parser("weights", help="the scripted brain's weights, as space.toml", parents=common)
     weights.set_defaults(run=_weights)
@@ -62,10 +62,14 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _census(_args: argparse.Namespace, talk: Talk) -> None:
+def _census(args: argparse.Namespace, talk: Talk) -> None:
+    from planner.arena.compiled import choose_kernel
     from planner.brain.census import answer_all
 
-    answer_all(lambda size: os.read(0, size), talk.emit)
+    kernel = choose_kernel(args.kernel, talk.environ)
+    if kernel.trouble or talk.verbose:
+        talk.say(f"treadcore: {kernel.why}")
+    answer_all(lambda size: os.read(0, size), talk.emit, kernel.name)
 
 
 def _weights(args: argparse.Namespace, talk: Talk) -> None:

@@ -12,12 +12,13 @@ SETTINGS = ("FLEET_", "OMP_", "OPENBLAS_", "MKL_", "NUMBA_", "XDG_", "NO_COLOR",
 
 
 @pytest.fixture(autouse=True)
-def _nobody_elses_fleet(monkeypatch, tmp_path_factory):
-    """No test sees the settings, the spool or the home of whoever runs it."""
+def _nobody_elses_fleet(monkeypatch, tmp_path_factory, pytestconfig):
+    """No test sees the settings, the spool or the home of whoever runs it; compiled kernels are kept between runs."""
     for name in list(os.environ):
         if name.startswith(SETTINGS):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(pytestconfig.cache.mkdir("kernels")))
 
 
 @pytest.fixture(scope="session")

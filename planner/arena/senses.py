@@ -25,7 +25,7 @@ FEATURES: Final = (
 )
 ONE: Final = 256  # a feature's 1.0
 _LONGEST = r.RELOAD + r.RELOAD_MORE
-_LOADED = np.arange(_LONGEST, -1, -1, dtype=np.int64) * ONE // _LONGEST  # by ticks left
+LOADED = np.arange(_LONGEST, -1, -1, dtype=np.int64) * ONE // _LONGEST  # by ticks left
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def perceive(s: State) -> Senses:
     f[2] = f[1, ::-1]
     f[3] = np.minimum(distance * 2, ONE)
     f[4] = sight * np.int64(ONE)
-    f[5] = _LOADED.take(s.reload)
+    f[5] = LOADED.take(s.reload)
     f[6] = f[5, ::-1]
     f[7] = np.maximum(ONE - 8 * pointed, 0) * sight
     f[8] = np.maximum(ONE - (ahead >> 7), 0) * coming

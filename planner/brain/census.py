@@ -94,19 +94,20 @@ def _short(value: object) -> str:
     return json.dumps(value)[:60]
 
 
-def answer_batch(asks: Sequence[Ask]) -> Iterator[Answer]:
+def answer_batch(asks: Sequence[Ask], kernel: str) -> Iterator[Answer]:
     """Play what has the same length in lockstep, lengths in order of arrival."""
     lengths = dict.fromkeys(a.seconds for a in asks)
     reference = whole_weights(DEFAULT)
     for seconds in lengths:
         group = [a for a in asks if a.seconds == seconds]
-        results = play([a.player for a in group], [reference] * len(group), [a.seed for a in group], seconds)
+        players, seeds = [a.player for a in group], [a.seed for a in group]
+        results = play(players, [reference] * len(group), seeds, seconds, kernel=kernel)
         for ask, result in zip(group, results, strict=True):
             counts = {"won": result.won, "lost": result.lost, "drawn": result.drawn}
             yield {**ask.extra, "score": result.score, **counts, "rules": RULES}
 
 
-def answer_all(read: Callable[[int], bytes], say: Callable[[Answer], None]) -> None:
+def answer_all(read: Callable[[int], bytes], say: Callable[[Answer], None], kernel: str = "numpy") -> None:
     """Answer every line until `read` gives nothing; no play waits for others to arrive.
 
     `read` is called by another thread. It must hold no lock while it waits, as a buffered file does: the interpreter
@@ -118,7 +119,7 @@ def answer_all(read: Callable[[int], bytes], say: Callable[[Answer], None]) -> N
     while more:
         asks, more = _gather(arrived, say, batch)
         batch = BATCH
-        for answer in answer_batch(asks):
+        for answer in answer_batch(asks, kernel):
             say(answer)
 
 

@@ -14,7 +14,7 @@ from fleetd.job import NAME
 from fleetd.keeper import Keeper
 from fleetd.lane import Offer
 from fleetd.lease import host_name, only_one
-from fleetd.loop import Ending, notify, run
+from fleetd.loop import Cause, notify, run
 from fleetd.machine import settle, this_machine, whose
 from fleetd.settings import Settings, read_settings
 from fleetd.spool import Spool, find_spool, refuse_others
@@ -84,10 +84,10 @@ def _serve(args: argparse.Namespace, spool: Spool, settings: Settings, host: str
                 _say(f"{error}\nthe old settings stay", 3)
 
         log(f"{host}: {offer.lanes} lanes ({allowed_cores().why}), spool {spool.root}")
-        ending = run(keeper, os.environ, log, reload, once=args.once)
-        if ending is Ending.FORCED:
+        cause = run(keeper, os.environ, log, reload, once=args.once)
+        if cause is Cause.FORCED:
             return 130
-        if ending is Ending.ONCE and keeper.claims is not None:
+        if cause is Cause.ONCE and keeper.claims is not None:
             raise TryLater(keeper.claims)
     return 0
 

@@ -113,7 +113,7 @@ class Signals:
         self.reload = True
 
 
-class Ending(Enum):
+class Cause(Enum):
     """Why the loop came to its end."""
 
     RELEASED = "released"  # SIGTERM: the running jobs go on
@@ -124,7 +124,7 @@ class Ending(Enum):
 
 def run(
     keeper: Keeper, environ: Mapping[str, str], log: Callable[[str], None], reload: Callable[[], None], *, once: bool
-) -> Ending:
+) -> Cause:
     """Pass after pass until told to end; with `once`, until nothing is left for this host."""
     wakes, signals = Wakes(), Signals()
     watching, why = watch(keeper.spool)
@@ -146,11 +146,11 @@ def run(
             if signals.is_init:
                 reap_inherited(keeper.crew.pids())
             watchdog.turned()
-            if ending := _over(keeper, once=once):
-                return ending
+            if cause := _over(keeper, once=once):
+                return cause
             wakes.adopt(_adopted(keeper))
             wakes.sleep(keeper, watching, min(pause, _BLIND_S) if blind else pause)
-        return Ending.RELEASED
+        return Cause.RELEASED
     finally:
         notify(environ, "STOPPING=1")
         _close(keeper, watching)
@@ -165,14 +165,14 @@ def _mind_interrupts(keeper: Keeper, signals: Signals, log: Callable[[str], None
         log("ending the running jobs")
 
 
-def _over(keeper: Keeper, *, once: bool) -> Ending | None:
+def _over(keeper: Keeper, *, once: bool) -> Cause | None:
     if keeper.ending and keeper.ward.running and all(a.id in keeper.ward.unkillable for a in keeper.ward.running):
-        return Ending.FORCED  # what is left will not end; its parent, or the next daemon, sees to it
+        return Cause.FORCED  # what is left will not end; its parent, or the next daemon, sees to it
     if keeper.ward.running or keeper.crew.ordered():
         return None
     if keeper.draining:
-        return Ending.FORCED if keeper.ending else Ending.DRAINED
-    return Ending.ONCE if once and (keeper.claims is not None or keeper.idle()) else None
+        return Cause.FORCED if keeper.ending else Cause.DRAINED
+    return Cause.ONCE if once and (keeper.claims is not None or keeper.idle()) else None
 
 
 def _adopted(keeper: Keeper) -> set[int]:

@@ -44,6 +44,11 @@ def normal(drawn: Bits, other: Bits) -> npt.NDArray[np.float64]:
 
 
 def shuffle(seed: int, iteration: int, epoch: int, count: int) -> npt.NDArray[np.int32]:
-    """An order of 0..count-1, every one equally likely."""
-    drawn = bits(seed, Stream.SHUFFLE, np.arange(count), iteration, epoch)
-    return np.argsort(drawn, kind="stable").astype(np.int32)
+    """An order of 0..count-1, every one equally likely: numbers in the order of random bits that stand above them.
+
+    All keys differ, so that any way of sorting, the fastest too, gives one order.
+    """
+    number = np.arange(count)
+    mask = np.uint64((1 << count.bit_length()) - 1)
+    keys = (bits(seed, Stream.SHUFFLE, number, iteration, epoch) & ~mask) | number.astype(np.uint64)
+    return (np.sort(keys) & mask).astype(np.int32)

@@ -208,14 +208,11 @@ def _value_loss(batch: Minibatch, chosen: I32, settings: Settings, value: Floats
 def backward(policy: Policy, block: Block, d_logits: Floats, d_value: Floats, grad: Policy) -> None:
     """Write the gradient of each of the block's chunks; uses up the block's trace."""
     top, (d_actor, d_critic) = block.trace.hidden[-1], block.back[-1]
-    heads = (
-        (grad.policy, policy.policy, d_logits, top[0], d_actor),
-        (grad.value, policy.value, d_value, top[1], d_critic),
-    )
-    for into, layer, d, h, d_below in heads:
+    for into, d, h in ((grad.policy, d_logits, top[0]), (grad.value, d_value, top[1])):
         np.matmul(h.swapaxes(1, 2), d, out=into.weight)
         np.matmul(block.ones, d, out=into.bias[:, None])
-        np.matmul(d, layer.weight.T, out=d_below)
+    np.matmul(d_logits, policy.policy.weight.T, out=d_actor)
+    np.multiply(d_value, policy.value.weight.T, out=d_critic)
     for i in reversed(range(len(policy.hidden))):
         h, d = block.trace.hidden[i], block.back[i]
         h *= h
@@ -225,7 +222,8 @@ def backward(policy: Policy, block: Block, d_logits: Floats, d_value: Floats, gr
         np.matmul(below.swapaxes(-1, -2), d, out=grad.hidden[i].weight.swapaxes(0, 1))
         np.matmul(block.ones, d, out=grad.hidden[i].bias.swapaxes(0, 1)[:, :, None])
         if i:
-            np.matmul(d, policy.hidden[i].weight.swapaxes(1, 2)[:, None], out=block.back[i - 1])
+            across = np.ascontiguousarray(policy.hidden[i].weight.swapaxes(1, 2))  # BLAS is a third slower on a view
+            np.matmul(d, across[:, None], out=block.back[i - 1])
 
 
 def add_grads(parts: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 import os
 import time
+import tracemalloc
 
 import pytest
 
@@ -90,3 +91,15 @@ def test_the_daemon_sweeps_and_its_ledger_stays(rig, wait_for):
     rig.ended(rig.drop("gone", "true"))
     wait_for(lambda: not list(rig.spool.ended.glob("*/gone~1")), 15)
     assert [row["job"] for row in rig.rows()] == ["gone"]
+
+
+def test_a_day_of_many_attempts_costs_no_memory(tmp_path):
+    (tmp_path / DAY).mkdir()
+    for n in range(20_000):
+        os.mkdir(tmp_path / DAY / f"50-20261130T165200.{n:06d}Z-trial-9f3a2c~1")
+    fold = named({"event": "note"})
+    tracemalloc.start()
+    assert next(due(tmp_path, fold, 0.5, NOW), None) is None
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 500_000

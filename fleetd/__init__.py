@@ -4,18 +4,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fleetd.cli_common import (
-        Parser,
-        Talk,
-        clock,
-        columns,
-        common_options,
-        count,
-        open_talk,
-        way_out,
-        whole_number,
-    )
+    from fleetd.cli_exit import way_out
+    from fleetd.cli_options import Parser, common_options, whole_number
     from fleetd.cli_programs import find_program
+    from fleetd.cli_talk import Talk, open_talk
+    from fleetd.cli_text import clock, columns, count
     from fleetd.cores import allowed_cores
     from fleetd.errors import (
         BadData,
@@ -37,18 +30,11 @@ if TYPE_CHECKING:
     from fleetd.toml import Doc, Keys, read_toml
 
 _ROOMS = {
-    "cli_common": (
-        "Parser",
-        "Talk",
-        "clock",
-        "columns",
-        "common_options",
-        "count",
-        "open_talk",
-        "way_out",
-        "whole_number",
-    ),
+    "cli_exit": ("way_out",),
+    "cli_options": ("Parser", "common_options", "whole_number"),
     "cli_programs": ("find_program",),
+    "cli_talk": ("Talk", "open_talk"),
+    "cli_text": ("clock", "columns", "count"),
     "cores": ("allowed_cores",),
     "errors": (
         "BadData",

@@ -11,7 +11,9 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from fleetd.cli_common import Parser, common_options, open_talk, way_out, whole_number
+from fleetd.cli_exit import way_out
+from fleetd.cli_options import Parser, common_options, whole_number
+from fleetd.cli_talk import open_talk
 from fleetd.errors import Usage
 
 VALUED = ("--spool", "--color")

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fleetd.cli_common import Talk
+from fleetd.cli_talk import Talk
 
 KINDS = {"JOB": "job", "HOST": "host", "DIR": "dir", "FILE": "file", "FILE|-": "file"}
 ASK = r"""%s %s --json 2>/dev/null | sed -n 's/^{[^[{]*"%s":"\([^"]*\)".*/\1/p'"""  # the key stands before any list

@@ -7,7 +7,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from fleetd.cli_common import Parser, common_options, way_out, whole_number
+from fleetd.cli_exit import way_out
+from fleetd.cli_options import Parser, common_options, whole_number
 from fleetd.cores import allowed_cores, gpus
 from fleetd.errors import BadSettings, FleetError, TryLater, Usage
 from fleetd.job import NAME

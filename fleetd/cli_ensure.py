@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fleetd.cli_common import Talk
 from fleetd.cli_programs import find_program, path_of
 from fleetd.cli_state import Beat, read_beats
+from fleetd.cli_talk import Talk
 from fleetd.errors import CannotCreate, NoDaemon
 from fleetd.lease import born, host_name, only_one
 from fleetd.settings import Host, Settings, read_settings

@@ -11,10 +11,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from fleetd.cli_common import Talk, count
 from fleetd.cli_fsck_ledger import Finding, Known, check_ledger
 from fleetd.cli_state import read_beats
-from fleetd.cli_talk import clean
+from fleetd.cli_talk import Talk
+from fleetd.cli_text import clean, count
 from fleetd.errors import BadData, IOFailed
 from fleetd.files import look, read_json
 from fleetd.job import MAX_BYTES, decode_job

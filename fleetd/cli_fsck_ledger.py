@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from fleetd.cli_common import count
+from fleetd.cli_text import count
 from fleetd.job import Outcome
 from fleetd.ledger import Row, decode_head
 from fleetd.spool import Spool

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from fleetd.cli_common import Talk
 from fleetd.cli_shares import in_shares
 from fleetd.cli_state import Reasons, State, read_state, short, started_at
 from fleetd.cli_status import because, cut_line, running_json, what
-from fleetd.cli_talk import as_called, clean, span
+from fleetd.cli_talk import Talk
+from fleetd.cli_text import as_called, clean, span
 from fleetd.cores import allowed_cores
 from fleetd.errors import BadData
 from fleetd.files import read_plain

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fleetd.cli_common import Talk, count
 from fleetd.cli_state import Beat, read_beats
+from fleetd.cli_talk import Talk
+from fleetd.cli_text import count
 from fleetd.errors import CannotCreate
 from fleetd.files import replace_file
 from fleetd.job import Outcome

@@ -5,8 +5,8 @@ import time
 from types import TracebackType
 from typing import Self
 
-from fleetd.cli_common import Talk, count
-from fleetd.cli_talk import as_called, clean, cut, span, terminal_width, wrapped
+from fleetd.cli_talk import Talk
+from fleetd.cli_text import as_called, clean, count, cut, span, terminal_width, wrapped
 from fleetd.job import Outcome
 from fleetd.ledger import Ledger, Row
 from fleetd.spool import Spool

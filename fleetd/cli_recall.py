@@ -4,8 +4,9 @@ import argparse
 import time
 from collections.abc import Callable, Iterable
 
-from fleetd.cli_common import Talk, count
 from fleetd.cli_state import State, find_job, known_ids, read_state, rows_of, short
+from fleetd.cli_talk import Talk
+from fleetd.cli_text import count
 from fleetd.errors import BadData, FleetError, TryLater, Usage
 from fleetd.job import Outcome
 from fleetd.lease import host_name

@@ -10,10 +10,10 @@ from types import NoneType
 from typing import Any
 
 from fleetd.breaker import describe
-from fleetd.cli_common import Talk, clock, count
 from fleetd.cli_state import short
 from fleetd.cli_status import cut_line, what
-from fleetd.cli_talk import clean, cut, span
+from fleetd.cli_talk import Talk
+from fleetd.cli_text import clean, clock, count, cut, span
 from fleetd.job import Outcome, seconds
 from fleetd.ledger import Ledger, Row
 from fleetd.spool import find_spool

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from fleetd.cli_common import Talk, clock
 from fleetd.cli_results import gist
 from fleetd.cli_state import Reasons, State, find_job, read_state, rows_of, started_at
 from fleetd.cli_status import because, how_ended, title_of
-from fleetd.cli_talk import as_called, clean, command_line, span
+from fleetd.cli_talk import Talk
+from fleetd.cli_text import as_called, clean, clock, command_line, span
 from fleetd.errors import NotFound
 from fleetd.files import read_json
 from fleetd.job import Job, Outcome, seconds

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fleetd.cli_talk import clean, span
+from fleetd.cli_text import clean, span
 from fleetd.errors import NotFound, Usage
 from fleetd.job import Job, Outcome, seconds, utc
 from fleetd.lane import Fate, Offer, blocked, not_yet, offer_of, short_of_gpus

@@ -7,9 +7,21 @@ from functools import partial
 from typing import Any
 
 from fleetd.breaker import describe
-from fleetd.cli_common import Talk, clock, columns, count
 from fleetd.cli_state import APART, Beat, State, presence, read_state, rests, short, started_at, unkillable
-from fleetd.cli_talk import as_called, clean, command_line, cut, cut_shown, span, terminal_width, wrapped
+from fleetd.cli_talk import Talk
+from fleetd.cli_text import (
+    as_called,
+    clean,
+    clock,
+    columns,
+    command_line,
+    count,
+    cut,
+    cut_shown,
+    span,
+    terminal_width,
+    wrapped,
+)
 from fleetd.halt import outlived
 from fleetd.job import Outcome, seconds
 from fleetd.lease import host_name

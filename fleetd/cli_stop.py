@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fleetd.cli_clock import clock_offsets
-from fleetd.cli_common import Talk, columns, count
 from fleetd.cli_state import Beat, presence, read_beats, rests, short, unkillable
 from fleetd.cli_status import cut_line, host_json
-from fleetd.cli_talk import clean
+from fleetd.cli_talk import Talk
+from fleetd.cli_text import clean, columns, count
 from fleetd.errors import CannotCreate, IOFailed, No, NoDaemon, NotFound, Usage
 from fleetd.files import write_file
 from fleetd.halt import outlived

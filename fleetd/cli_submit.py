@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fleetd.cli_common import Talk, count
 from fleetd.cli_state import find_job, known_ids, read_beats
+from fleetd.cli_talk import Talk
+from fleetd.cli_text import count
 from fleetd.errors import BadData, NotFound, Usage
 from fleetd.job import Job, decode_json, job_of, new_id, utc
 from fleetd.lease import host_name

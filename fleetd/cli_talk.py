@@ -1,81 +1,67 @@
-"""A stranger's words on a terminal: nothing unescaped, nothing wider than it is."""
+"""A command's voice: data to stdout, talk to stderr, JSON and colour where they are wanted."""
 
-import os
-import re
-import shlex
-import textwrap
-from collections.abc import Mapping, Sequence
-from typing import TextIO
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TextIO
 
-COLOR = re.compile(r"(\033\[\d*m)")
+from fleetd.errors import IOFailed
 
-
-def clean(text: str) -> str:
-    """Text from a stranger on one line: control characters and lone bytes shown, not sent to the terminal."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else _shown(c) for c in text)
+STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
+DOTS = {"live": ("●", "green"), "open": ("○", "yellow"), "dead": ("○", "red")}
 
 
-def _shown(char: str) -> str:
-    if "\udc80" <= char <= "\udcff":
-        return "\N{REPLACEMENT CHARACTER}"
-    return char.encode("unicode_escape").decode()
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """Where a command's words go: data to stdout, talk to stderr, colour where it is wanted."""
+
+    out: TextIO
+    err: TextIO
+    json: bool
+    quiet: bool
+    verbose: bool
+    color: str
+    environ: Mapping[str, str]
+
+    def data(self, text: str) -> None:
+        """One line that was asked for."""
+        print(text, file=self.out)
+
+    def emit(self, value: Any) -> None:
+        """One JSON object on a line of its own, at once: a reader may be waiting."""
+        print(json.dumps(value, allow_nan=False, separators=(",", ":")), file=self.out, flush=True)
+
+    def say(self, text: str) -> None:
+        """What a person would like to know besides; -q silences it."""
+        if not self.quiet:
+            self.out.flush()
+            print(text, file=self.err, flush=True)
+
+    def paint(self, style: str, text: str) -> str:
+        """`text` for stdout, coloured when that is wanted."""
+        return f"\033[{STYLES[style]}m{text}\033[0m" if self.colored else text
+
+    @property
+    def colored(self) -> bool:
+        """--color, then NO_COLOR and TERM=dumb, then whether stdout is a terminal."""
+        if self.color != "auto":
+            return self.color == "always"
+        plain = self.environ.get("NO_COLOR") or self.environ.get("TERM") == "dumb"
+        return not plain and self.out.isatty()
+
+    def dot(self, kind: str) -> str:
+        """One mark at the head of a line."""
+        mark, style = DOTS[kind]
+        return self.paint(style, mark)
 
 
-def command_line(argv: Sequence[str], width: int = 60) -> str:
-    """A command as one would type it, cut to `width`."""
-    return cut(clean(shlex.join(argv)), width)
-
-
-def cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
-
-
-def cut_shown(text: str, width: int) -> str:
-    """The same for a line with colours in it, which take no room."""
-    shown, pieces = 0, COLOR.split(text)
-    for at, piece in enumerate(pieces):
-        if COLOR.fullmatch(piece):
-            continue
-        if shown + len(piece) > width:
-            return "".join(pieces[:at]) + cut(piece, width - shown) + "".join(filter(COLOR.fullmatch, pieces[at:]))
-        shown += len(piece)
-    return text
-
-
-def span(seconds: float | None) -> str:
-    """A duration in two units at most: 40 ms, 0.4 s, 12 s, 6m12s, 3 h 10 min, 2 d 4 h."""
-    if seconds is None:
-        return "?"
-    if 0 < seconds < 0.095:
-        return f"{1000 * seconds:.0f} ms"
-    whole = round(max(seconds, 0))
-    if whole < 60:
-        return f"{seconds:.1f} s" if 0 < seconds < 9.95 else f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02d}s"
-    if whole < 86400:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-    return f"{whole // 86400} d {whole % 86400 // 3600} h"
-
-
-def terminal_width(environ: Mapping[str, str], stream: TextIO) -> int:
-    """Columns of the terminal that the stream goes to; 100 where there is none."""
-    try:
-        return int(environ["COLUMNS"]) if "COLUMNS" in environ else os.get_terminal_size(stream.fileno()).columns
-    except (OSError, ValueError):
-        return 100
-
-
-def wrapped(text: str, width: int) -> str:
-    """The lines broken between words; what continues a line is indented by four more."""
-    return "\n".join(_wrapped(line, width) for line in text.split("\n"))
-
-
-def _wrapped(line: str, width: int) -> str:
-    indent = " " * (len(line) - len(line.lstrip()) + 4)
-    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-
-
-def as_called(command: str, environ: Mapping[str, str]) -> str:
-    """A command of this project as the reader can type it: FLEET_CALLED is `bin/` where bin/ is not on their PATH."""
-    return f"{environ.get('FLEET_CALLED', '')}{command}"
+def open_talk(args: argparse.Namespace, environ: Mapping[str, str]) -> Talk:
+    """The process's own streams; what they cannot show is replaced rather than fatal. Raises IOFailed without a stdout."""
+    if sys.stdout is None:
+        raise IOFailed("no standard output: it was closed before the start")
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    return Talk(sys.stdout, sys.stderr, args.json, args.quiet, args.verbose, args.color, environ)

@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fleetd.cli_common import Talk, clock, columns
 from fleetd.cli_state import BAD, Beat, presence, rate, read_beats, rests, short, started_at
 from fleetd.cli_status import how_ended
-from fleetd.cli_talk import clean, command_line, cut, span, terminal_width
+from fleetd.cli_talk import Talk
+from fleetd.cli_text import clean, clock, columns, command_line, cut, span, terminal_width
 from fleetd.errors import Terminated, Usage
 from fleetd.job import Outcome, utc
 from fleetd.lease import host_name

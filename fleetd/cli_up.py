@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from fleetd.cli_common import Talk, count
 from fleetd.cli_programs import Program, ask, start
 from fleetd.cli_progress import Progress
 from fleetd.cli_state import Beat, read_beats
-from fleetd.cli_talk import as_called
+from fleetd.cli_talk import Talk
+from fleetd.cli_text import as_called, count
 from fleetd.errors import FleetError, NoDaemon, NotFound, TryLater
 from fleetd.lease import host_name
 from fleetd.settings import read_settings

@@ -5,10 +5,10 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from fleetd.cli_common import Talk, count
 from fleetd.cli_state import Beat, find_job, known_ids, read_beats, short
 from fleetd.cli_status import how_ended
-from fleetd.cli_talk import clean, span
+from fleetd.cli_talk import Talk
+from fleetd.cli_text import clean, count, span
 from fleetd.errors import NoDaemon, TryLater
 from fleetd.history import History
 from fleetd.job import Job, Outcome

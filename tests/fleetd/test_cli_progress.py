@@ -6,7 +6,7 @@ import pytest
 
 from fleetd import Ledger, Talk
 from fleetd.cli_progress import Progress
-from fleetd.cli_talk import terminal_width, wrapped
+from fleetd.cli_text import terminal_width, wrapped
 from fleetd.spool import init_spool
 
 

@@ -21,7 +21,7 @@ _AT_DOOR = 1 << 18  # bytes of orders that a lane's parent has not read: a full 
 _FEW = 4  # orders that a lane still has when it is given more
 
 
-def clean(environ: Mapping[str, str]) -> dict[str, str]:
+def for_jobs(environ: Mapping[str, str]) -> dict[str, str]:
     """What of the daemon's environment its jobs get: not what was meant for the daemon itself."""
     return {k: v for k, v in environ.items() if k not in _WITHHELD and not k.startswith(_WITHHELD_HEADS)}
 
@@ -66,7 +66,7 @@ class Lane:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
                 cwd="/",
-                env=clean(environ),
+                env=for_jobs(environ),
             )
         self._sock = ours
         self._buffer = b""

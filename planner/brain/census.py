@@ -1,6 +1,7 @@
 """The census contract: JSON lines of plays in, JSON lines of scores out, in batches; no line can bring it down.
 
     {"id": 0, "player": {"weights": {…all 110…}}, "seed": 7, "seconds": 900}
+    {"id": 1, "player": {"net": "path", "sha256": "…"}, "seed": 7, "seconds": 900}
     {"id": 0, "score": 0.52, "won": 12, "lost": 11, "drawn": 3, "rules": 1}       or     {"id": 0, "error": "…"}
 
 Keys of a play that this page doesn't name come back with its answer.
@@ -11,11 +12,17 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
 
+from fleetd import BadData
+from planner.arena.observe import OBS
 from planner.arena.rules import RULES
-from planner.brain.match import play
-from planner.brain.scripted import Whole
+from planner.brain.decide import HEADS, Brain
+from planner.brain.match import Result, play
+from planner.brain.net import Player, load_net, player
+from planner.brain.netplay import play_nets
 from planner.brain.weights import DEFAULT, whole_weights
 
 LINE_LIMIT: Final = 1 << 20  # bytes
@@ -34,7 +41,7 @@ class Ask:
     """A play that can be played."""
 
     extra: Mapping[str, Any]  # id, and the keys that are not the contract's
-    player: Whole
+    player: Brain
     seed: int
     seconds: float
 
@@ -59,7 +66,7 @@ def read_ask(line: bytes) -> Ask | Answer:
             seed=_seed(asked.get("seed")),
             seconds=_seconds(asked.get("seconds")),
         )
-    except ValueError as error:
+    except (ValueError, BadData) as error:
         return {**extra, "error": str(error)}
 
 
@@ -67,15 +74,29 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def _player(player: object) -> Whole:
-    if not isinstance(player, dict):
+def _player(asked: object) -> Brain:
+    if not isinstance(asked, dict):
         raise ValueError('player is not an object: {"weights": {…}}')  # noqa: TRY004 - one kind of error: the line is at fault
-    if "net" in player:
-        raise ValueError("a net cannot play yet: nets come with a later version of treadcore")
-    weights = player.get("weights")
+    if "net" in asked:
+        return _net(asked["net"], asked.get("sha256"))
+    weights = asked.get("weights")
     if not isinstance(weights, dict):
         raise ValueError('player has no "weights" object')  # noqa: TRY004
     return whole_weights(weights)
+
+
+def _net(path: object, sha256: object) -> Player:
+    if not isinstance(path, str) or not isinstance(sha256, str):
+        raise ValueError('a net is named by two texts: {"net": "path", "sha256": "…"}')  # noqa: TRY004
+    if "\0" in path:
+        raise ValueError(f"no file has such a name: {_short(path)}")
+    return _load(path, sha256)
+
+
+@lru_cache(maxsize=16)
+def _load(path: str, sha256: str) -> Player:
+    """What the hash names does not change: it is read once."""
+    return player(load_net(Path(path), sha256, obs=OBS, heads=HEADS))
 
 
 def _seed(seed: object) -> int:
@@ -95,16 +116,21 @@ def _short(value: object) -> str:
 
 
 def answer_batch(asks: Sequence[Ask], kernel: str) -> Iterator[Answer]:
-    """Play what has the same length in lockstep, lengths in order of arrival."""
-    lengths = dict.fromkeys(a.seconds for a in asks)
-    reference = whole_weights(DEFAULT)
-    for seconds in lengths:
-        group = [a for a in asks if a.seconds == seconds]
-        players, seeds = [a.player for a in group], [a.seed for a in group]
-        results = play(players, [reference] * len(group), seeds, seconds, kernel=kernel)
-        for ask, result in zip(group, results, strict=True):
+    """Play in lockstep what has the same length and kind of player, in order of arrival."""
+    for seconds, kind in dict.fromkeys((a.seconds, type(a.player)) for a in asks):
+        group = [a for a in asks if (a.seconds, type(a.player)) == (seconds, kind)]
+        for ask, result in zip(group, _results(group, seconds, kernel), strict=True):
             counts = {"won": result.won, "lost": result.lost, "drawn": result.drawn}
             yield {**ask.extra, "score": result.score, **counts, "rules": RULES}
+
+
+def _results(group: Sequence[Ask], seconds: float, kernel: str) -> list[Result]:
+    """What came of plays against the reference."""
+    against, seeds = [whole_weights(DEFAULT)] * len(group), [a.seed for a in group]
+    weights = [a.player for a in group if not isinstance(a.player, Player)]
+    if weights:
+        return play(weights, against, seeds, seconds, kernel=kernel)
+    return play_nets([a.player for a in group], against, seeds, seconds)
 
 
 def answer_all(read: Callable[[int], bytes], say: Callable[[Answer], None], kernel: str = "numpy") -> None:

@@ -8,9 +8,14 @@ import tomllib
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 
+from planner.arena.observe import OBS
 from planner.arena.rules import RULES
+from planner.brain.decide import HEADS
+from planner.brain.net import Net, save_net
+from planner.brain.shape import Shape, param_count
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "planner.treadcore"]
@@ -61,8 +66,41 @@ def test_keys_of_the_askers_own_come_back(weights):
     assert "player" not in answer
 
 
+@pytest.fixture(scope="module")
+def net(tmp_path_factory):
+    """A player that is a net of chance."""
+    shape = Shape(obs=OBS, heads=HEADS, hidden=(16,))
+    flat = np.random.default_rng(4).normal(0, 1, param_count(shape)).astype(np.float32)
+    path = tmp_path_factory.mktemp("nets") / "a.net"
+    return {"net": str(path), "sha256": save_net(path, Net(shape=shape, flat=flat))}
+
+
+def test_a_net_gets_the_same_score_in_any_company(weights, net):
+    asks = [ask(None, id=i, seed=i // 2, player=net if i % 2 else {"weights": weights}) for i in range(12)]
+    together = {a["id"]: a for a in census(*asks)}
+    assert all(a["won"] + a["lost"] + a["drawn"] for a in together.values())
+    assert {a["id"]: a for one in asks[:4] for a in census(one)} == {i: together[i] for i in range(4)}
+    assert {a["id"]: a for a in census(*asks[::-1])} == together
+
+
+def test_a_net_that_is_not_the_plays_does_not_play(weights, net):
+    other = {**net, "sha256": "0" * 64}
+    wrong, right = census(ask(None, player=other), ask(None, id=1, player=net))
+    assert f"another net: its SHA-256 is {net['sha256']}, not {'0' * 64}" in wrong["error"]
+    assert "score" in right
+
+
+def test_a_net_for_another_game_does_not_play(tmp_path):
+    shape = Shape(obs=OBS + 1, heads=HEADS, hidden=(4,))
+    sha256 = save_net(tmp_path / "b.net", Net(shape=shape, flat=np.zeros(param_count(shape), np.float32)))
+    (answer,) = census(ask(None, player={"net": str(tmp_path / "b.net"), "sha256": sha256}))
+    assert f"it sees {OBS + 1} numbers, and {OBS} are shown here" in answer["error"]
+
+
 BAD_PLAYS = [
-    ({"player": {"net": "a.npz", "sha256": "00"}}, "nets come with a later version"),
+    ({"player": {"net": "/nowhere/a.net", "sha256": "00"}}, "no net can be read there"),
+    ({"player": {"net": "/nowhere/a.net"}}, "a net is named by two texts"),
+    ({"player": {"net": "a\0b", "sha256": "00"}}, "no file has such a name"),
     ({"player": {"weights": [1, 2]}}, 'no "weights" object'),
     ({"player": {"weights": {}}}, "110 of 110 weights missing"),
     ({"player": None}, "player is not an object"),

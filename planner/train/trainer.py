@@ -98,7 +98,7 @@ def train(
     ticks: int,
     *,
     shards: int = 1,
-    start: npt.NDArray[np.float32] | None = None,
+    start: F32 | None = None,
     keep: Keep | None = None,
     talk: Talk = QUIET,
 ) -> Trained:
@@ -111,19 +111,11 @@ def train(
     _check_shards(shards, making.envs, plot.chunks)
     buffer, offset = shared_buffer(plot.size())
     plot.fill_absurd(buffer, offset)
-    slab = plot.over(buffer, offset)
-    rows = making.envs * settings.steps
+    slab, rows = plot.over(buffer, offset), making.envs * settings.steps
     last = -(-ticks // rows)
-    run = json.loads(json.dumps({"making": repr(making), "settings": asdict(settings), "iterations": last}))
+    run = run_of(making, settings, last, start)
     with Shards(shards, MakeShard(plot, settings, buffer, offset)) as crew:
-        iteration, updates = 0, 0
-        if keep and keep.resume and keep.path.exists():
-            state = load_checkpoint(keep.path, run, kept_arrays(slab))
-            iteration, updates = state["iteration"], state["updates"]
-        else:
-            slab.policy.flat[:] = first_weights(plot.shape, settings.seed) if start is None else start
-            slab.sums.m[:], slab.sums.v[:] = 0, 0
-            crew.run(Do.RESET)
+        iteration, updates = begin(slab, settings, crew, start, keep, run)
         while iteration < last and not talk.stop():
             began = talk.clock()
             slab.sums.at[0] = iteration
@@ -131,14 +123,39 @@ def train(
             lr = settings.lr * (1 - iteration / last) if settings.anneal else settings.lr
             done, stats = improve(slab, settings, crew, updates, lr)
             iteration, updates = iteration + 1, updates + done
-            if keep and (iteration % keep.every == 0 or iteration == last):
-                save_checkpoint(keep.path, run, {"iteration": iteration, "updates": updates}, kept_arrays(slab))
+            if keep and iteration % keep.every == 0:
+                save(keep, run, slab, iteration, updates)
             seconds = talk.clock() - began
             talk.report(record(slab, stats, iteration=iteration, lr=lr, updates=done, seconds=seconds))
-        if keep and iteration < last:
-            save_checkpoint(keep.path, run, {"iteration": iteration, "updates": updates}, kept_arrays(slab))
+        if keep:
+            save(keep, run, slab, iteration, updates)
         parts = {"flat": slab.policy.flat.copy(), "m": slab.sums.m.copy(), "v": slab.sums.v.copy()}
         return Trained(shape=plot.shape, **parts, iteration=iteration, ticks=iteration * rows, shards=shards)
+
+
+def begin(
+    slab: Slab, settings: Settings, crew: Shards, start: F32 | None, keep: Keep | None, run: Mapping[str, Any]
+) -> tuple[int, int]:
+    """Fill the slab with where the run stands: iterations and updates done, both 0 of a new one."""
+    if keep and keep.resume and keep.path.exists():
+        state = load_checkpoint(keep.path, run, kept_arrays(slab))
+        return state["iteration"], state["updates"]
+    slab.policy.flat[:] = first_weights(slab.policy.shape, settings.seed) if start is None else start
+    slab.sums.m[:], slab.sums.v[:] = 0, 0
+    crew.run(Do.RESET)
+    return 0, 0
+
+
+def save(keep: Keep, run: Mapping[str, Any], slab: Slab, iteration: int, updates: int) -> None:
+    save_checkpoint(keep.path, run, {"iteration": iteration, "updates": updates}, kept_arrays(slab))
+
+
+def run_of(making: Making, settings: Settings, iterations: int, start: F32 | None) -> Mapping[str, Any]:
+    """All that a run depends on, as a checkpoint tells it."""
+    begun = None if start is None else hashlib.sha256(start.tobytes()).hexdigest()
+    told = {"making": repr(making), "settings": asdict(settings), "iterations": iterations, "start": begun}
+    decoded: Mapping[str, Any] = json.loads(json.dumps(told))
+    return decoded
 
 
 def improve(

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,3 +159,11 @@ def test_a_drawn_choice_follows_the_pulls():
     pulls = np.exp(logits(player(net), rows[:1])[0])
     assert np.bincount(drawn[:, 0]) / 20000 == pytest.approx(pulls[:2] / pulls[:2].sum(), abs=0.02)
     assert np.bincount(drawn[:, 1]) / 20000 == pytest.approx(pulls[2:] / pulls[2:].sum(), abs=0.02)
+
+
+def test_a_net_of_version_1_is_read_and_written_as_it_was():
+    path = Path(__file__).resolve().parents[2] / "data" / "net-1.net"
+    net = load_net(path, "53e4a7f8ba6cbcafb810a29b4a1b96a93223381c55ab46f1b53bde1763b7d7ec", obs=5, heads=(2, 3))
+    assert net.shape == Shape(obs=5, heads=(2, 3), hidden=(4,))
+    assert net.flat.tolist() == [(i % 17 - 8) / 8 for i in range(param_count(net.shape))]
+    assert net_bytes(net) == path.read_bytes()

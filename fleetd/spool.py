@@ -188,7 +188,7 @@ def _running(path: Path, host: str) -> Running:
 
 def is_beat(body: Mapping[str, Any]) -> bool:
     """Whether a heartbeat has what its readers rely on."""
-    numbers = all(type(body.get(key)) is int for key in ("pid", "counter", "lanes"))
+    numbers = all(type({"gpus": 0, **body}.get(key)) is int for key in ("pid", "counter", "lanes", "gpus"))
     lists = all(
         isinstance(body.get(key), list) and all(isinstance(v, str) for v in body[key]) for key in ("busy", "tags")
     )

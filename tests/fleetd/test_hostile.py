@@ -191,6 +191,18 @@ def test_a_host_whose_heartbeat_is_odd_counts_as_none(rig):
     for name, tags in (("one", 5), ("two", [["a"]])):
         beat = {"lanes": "x", "tags": tags, "counter": 1, "claims": None}
         (rig.spool.hosts / f"{name}.json").write_text(json.dumps(beat))
+    whole = {
+        "pid": 1,
+        "counter": 1,
+        "lanes": 1,
+        "busy": [],
+        "tags": [],
+        "breaker": {},
+        "stops": {},
+        "at": "",
+        "claims": None,
+    }
+    (rig.spool.hosts / "three.json").write_text(json.dumps(whole | {"gpus": "two"}))
     rig.shell("away", "exit 75")
     assert rig.once() == 0, rig.said()
     assert [row["outcome"] for row in rig.results("away")] == ["declined"] * 3 + ["failed"]

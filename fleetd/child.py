@@ -2,7 +2,7 @@
 
 It gets an order (one line of JSON) on its socket, takes the attempt's lease, starts the job as the head of a new session,
 waits, enforces the time limit and the log's cap, ends what is left of the tree, and writes exit.json by rename. Then it
-says so and waits for the next order; when the daemon is gone it ends with its attempt. On SIGTERM it ends the job first.
+says so and waits for the next order; when the daemon is gone it ends with the last it has. On SIGTERM it ends the job first.
 """
 
 import contextlib

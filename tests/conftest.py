@@ -18,7 +18,7 @@ def _nobody_elses_fleet(monkeypatch, tmp_path_factory, pytestconfig):
         if name.startswith(SETTINGS):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(pytestconfig.cache.mkdir("kernels")))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(pytestconfig.rootpath / ".pytest_cache" / "kernels"))
 
 
 @pytest.fixture(scope="session")

@@ -86,3 +86,13 @@ def test_hints_name_what_the_shell_finds(copy):
     _, err = finish(subprocess.Popen(["sh", "-c", line], cwd=copy, start_new_session=True, **pipes))
     hints = [line for line in err.splitlines() if line.startswith("hint: no daemon")]
     assert [hint.rpartition("; ")[2] for hint in hints] == ["fleet up starts all of it", "./fleet up starts all of it"]
+
+
+def test_where_numba_cannot_be_had_it_goes_on_without(copy, tmp_path, monkeypatch):
+    (tmp_path / "none").write_text("numba==0.0.0\n")
+    monkeypatch.setenv("PIP_CONSTRAINT", str(tmp_path / "none"))
+    out, err = finish(start(copy / "bin" / "fleet", "--version"))
+    assert out.startswith("fleet 0.")
+    assert "trying without numba" in err
+    python = copy / ".venv" / "bin" / "python"
+    assert subprocess.run([python, "-c", "import numba"], capture_output=True, check=False).returncode == 1

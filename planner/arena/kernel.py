@@ -12,6 +12,7 @@ import numpy.typing as npt
 from planner.arena import rules as r
 from planner.arena import tables
 from planner.arena.compiled import compiled
+from planner.arena.maps import MAPS
 from planner.arena.rays import FREE
 from planner.arena.state import ROW_OF, STATE_ROWS
 from planner.arena.tables import DAMAGE, DRIVES, HEADING_X, HEADING_Y, LOOK_MIDDLE, LOOK_ROW, SPREAD
@@ -50,11 +51,18 @@ _BEGINS: Final = list(accumulate((table.size for table in (*_MAPS, *_PLACES)), i
 GO, SIGHT, LENGTH, COVER, WAY, FLOOR, SOLID, RAYS, STARTS, PACKS, POWERS, BEARING, DISTANCE, _ = _BEGINS
 
 _GOLDEN, _STREAM = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
-_TICK, _LANE = np.uint64(0x8CB92BA72F3D8DD7), np.uint64(0xAEF17502108EF2D9)
+TICK, _LANE = np.uint64(0x8CB92BA72F3D8DD7), np.uint64(0xAEF17502108EF2D9)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
+_1, _8, _BOARDS = np.uint64(1), np.uint64(8), np.uint64(len(MAPS))
 _HALF_CELL: Final = r.CELL // 2
 _LOOK_HALF: Final = 1 << r.LOOK_SHIFT - 1
+
+
+@compiled
+def whole(bits: "np.uint64 | np.uint8") -> int:
+    """Signed, so that arithmetic with other numbers stays whole."""
+    return np.int64(bits)  # type: ignore[return-value] # the one kind of int that machine code has
 
 
 @compiled
@@ -71,17 +79,29 @@ def key(seed: int, stream: int) -> np.uint64:
 
 @compiled
 def draw(keys: np.uint64, tick: int, lane: int) -> int:
-    return np.int64(mix(keys + np.uint64(tick) * _TICK + np.uint64(lane) * _LANE) >> _32)  # type: ignore[return-value]
+    return whole(mix(keys + np.uint64(tick) * TICK + np.uint64(lane) * _LANE) >> _32)
 
 
 @compiled
 def at(lookup: Bytes, i: int) -> int:
-    return np.int64(lookup[np.uint64(i)])  # type: ignore[return-value] # of machine code, one kind of int
+    return whole(lookup[np.uint64(i)])
 
 
 @compiled
 def look(dx: int, dy: int) -> int:
     return (dy + _LOOK_HALF >> r.LOOK_SHIFT) * LOOK_ROW + (dx + _LOOK_HALF >> r.LOOK_SHIFT) + LOOK_MIDDLE
+
+
+@compiled
+def begin_play(c: Row, seed: int) -> None:
+    """The card before the play's first tick, whatever it held."""
+    for i in range(STATE_ROWS):
+        c[i] = 0
+    bits = key(seed, 0)
+    c[SEED] = seed
+    c[SIDE], c[MAP] = whole(bits & _1), whole((bits >> _8) % _BOARDS)
+    c[DUEL] = -1
+    c[OVER] = 1
 
 
 @compiled
@@ -91,13 +111,18 @@ def begin_block(c: Row, lookup: Bytes, now: int) -> None:
         c[OVER] = 1
     if c[OVER] != 0:
         begin_duel(c, lookup, now)
-    side = (c[SIDE] + c[DUEL]) & 1
-    age = now - c[BORN]
+    draw_block(c, now)
+
+
+@compiled
+def draw_block(c: Row, now: int) -> None:
+    """Chance for the ticks from `now` to the end of the block; ages count from the duel's beginning."""
+    side, age = (c[SIDE] + c[DUEL]) & 1, now - c[BORN]
     drifts, strays = key(c[SEED], c[DUEL] * 8 + 1), key(c[SEED], c[DUEL] * 8 + 2)
     for me in range(2):
         c[DRIFT + me] = 2 * (draw(drifts, age >> 4, side ^ me) & 1) - 1
-        for i in range(r.BLOCK):
-            c[STRAY + 2 * i + me] = draw(strays, age + i, side ^ me) & 511
+        for i in range(now % r.BLOCK, r.BLOCK):
+            c[STRAY + 2 * i + me] = draw(strays, now - now % r.BLOCK + i - c[BORN], side ^ me) & 511
 
 
 @compiled

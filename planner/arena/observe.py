@@ -30,7 +30,7 @@ class Seeing:
     high: int
 
 
-_SIDES: Final = 8  # directions in which free way is told
+SIDES: Final = 8  # directions in which free way is told
 _TURNS: Final = ("ahead", "ahead right", "right", "behind right", "behind", "behind left", "left", "ahead left")
 
 
@@ -111,8 +111,8 @@ _AT: Final = {name: i for i, name in enumerate(NAMES)}
 _ON, _RIGHT, _AT_ME, _PAST, _OWN = (_AT[n] for n in ("enemy_on", "enemy_right", "hull_at_me", "hull_past_me", "speed"))
 _SHELL, _MINE, _WAYS, _RAYS = (_AT[n] for n in ("drift", "my_shell", "way", "free_0"))
 _COS, _SIN = HEADING_X >> 4, HEADING_Y >> 4  # 256ths
-_PACE: Final = 19  # velocity times cosine to 256ths of 2 cells a second
-_AROUND = np.arange(_SIDES, dtype=np.int64)[:, None, None] * (HEADINGS // _SIDES)
+PACE: Final = 19  # velocity times cosine to 256ths of 2 cells a second
+_AROUND = np.arange(SIDES, dtype=np.int64)[:, None, None] * (HEADINGS // SIDES)
 
 
 def observe(s: State, senses: Senses, now: int) -> Seen:
@@ -149,12 +149,12 @@ def _directions(o: Seen, s: State, senses: Senses) -> None:
 def _speeds(o: Seen, s: State, senses: Senses) -> None:
     """Own speed in the hull's frame, the enemy's in that of the line of sight."""
     cos, sin = HEADING_X.take(s.hull), HEADING_Y.take(s.hull)
-    o[0] = s.vx * cos + s.vy * sin >> _PACE
-    o[1] = s.vy * cos - s.vx * sin >> _PACE
+    o[0] = s.vx * cos + s.vy * sin >> PACE
+    o[1] = s.vy * cos - s.vx * sin >> PACE
     cos, sin = HEADING_X.take(senses.bearing), HEADING_Y.take(senses.bearing)
     vx, vy = s.vx[::-1], s.vy[::-1]
-    o[2] = vx * cos + vy * sin >> _PACE
-    o[3] = vy * cos - vx * sin >> _PACE
+    o[2] = vx * cos + vy * sin >> PACE
+    o[3] = vy * cos - vx * sin >> PACE
 
 
 def _shells(o: Seen, s: State, senses: Senses) -> None:

@@ -6,7 +6,7 @@ left is seen: so it terminates, and nothing is ever truncated.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -22,7 +22,7 @@ from planner.brain.scripted import give_orders
 from planner.train.pool import SCRIPTED, Opponent, draw_opponents, draw_seeds, load
 from planner.train.rewards import Pay, Rewards, mark
 from planner.train.slab import Field, layout, over
-from planner.train.world import F32, I32, Buffer, Step
+from planner.train.world import F32, I32, Buffer, Step, World
 
 VERSION: Final = 1  # of the environment: another one is another task
 
@@ -35,6 +35,7 @@ class Duels:
     pool: tuple[Opponent, ...] = (SCRIPTED,)
     rewards: Rewards = Rewards()  # noqa: RUF009 - frozen
     version: int = VERSION
+    kernel: str = field(default="numpy", repr=False)  # or numba: the same bits, so that a run goes on with either
 
     @property
     def obs(self) -> int:
@@ -47,8 +48,13 @@ class Duels:
     def size(self) -> int:
         return layout(_fields(self.envs))[1]
 
-    def make(self, buffer: Buffer, offset: int) -> "Duel":
-        return Duel(self, over(_fields(self.envs), buffer, offset))
+    def make(self, buffer: Buffer, offset: int) -> World:
+        arrays = over(_fields(self.envs), buffer, offset)
+        if self.kernel != "numba":
+            return Duel(self, arrays)
+        from planner.train.fast_duel import FastDuel  # noqa: PLC0415 - numba may not be there
+
+        return FastDuel(self.pool, self.rewards, arrays)
 
 
 def _fields(envs: int) -> tuple[Field, ...]:

@@ -16,7 +16,7 @@ from planner.brain.weights import DEFAULT, whole_weights
 from planner.train.rng import bits
 
 SEEDS: Final = range(1_500_000_000, 2_000_000_000)  # those that nothing else draws: Purpose.TRAINING
-_SEED, _OPPONENT = 16, 17  # streams
+SEED_STREAM, OPPONENT_STREAM = 16, 17  # streams
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +47,11 @@ def load(opponent: Opponent) -> Brain:
 def draw_opponents(pool: Sequence[Opponent], seed: int, env: Ints, episode: Ints) -> Ints:
     """Number in the pool of each env's opponent in that episode."""
     ends = np.cumsum([opponent.share for opponent in pool])
-    drawn = bits(seed, _OPPONENT, env, episode, 0) >> np.uint64(32)
+    drawn = bits(seed, OPPONENT_STREAM, env, episode, 0) >> np.uint64(32)
     return np.searchsorted(ends, (drawn % np.uint64(ends[-1])).astype(np.int64), side="right").astype(np.int64)
 
 
 def draw_seeds(seed: int, env: Ints, episode: Ints) -> Ints:
     """The seed of each env's duel in that episode: its map, side, places and chance."""
-    drawn = bits(seed, _SEED, env, episode, 0) >> np.uint64(8)
+    drawn = bits(seed, SEED_STREAM, env, episode, 0) >> np.uint64(8)
     return SEEDS.start + (drawn % np.uint64(len(SEEDS))).astype(np.int64)

@@ -57,8 +57,8 @@ class Rewards:
 
 def check_rewards(rewards: Rewards) -> None:
     """Raise BadData for a term or behaviour that is none, or a number out of its range."""
-    asked = (("reward term", TERMS, rewards.weights, -LIMIT, LIMIT),)
-    asked += tuple(("behaviour", tuple(BEHAVIOURS), told, 0.0, 1.0) for told in (rewards.liked, rewards.disliked))
+    asked = [("reward term", TERMS, rewards.weights, -LIMIT, LIMIT)]
+    asked += [("behaviour", tuple(BEHAVIOURS), told, 0.0, 1.0) for told in (rewards.liked, rewards.disliked)]
     for what, known, numbers, low, high in asked:
         for name, value in numbers.items():
             if name not in known:
@@ -87,7 +87,7 @@ class Pay:
 
     def __init__(self, rewards: Rewards) -> None:
         check_rewards(rewards)
-        weights = DEFAULT | rewards.weights
+        weights = {**DEFAULT, **rewards.weights}
         self.weights: Ints = np.rint([weights[name] * GRID for name in TERMS]).astype(np.int64)
         self.liked = np.zeros((2, len(BEHAVIOURS) + 1), dtype=np.int64)  # the last: no behaviour has acted yet
         for row, told in enumerate((rewards.liked, rewards.disliked)):
@@ -111,4 +111,5 @@ class Pay:
     def total(self, values: Ints) -> npt.NDArray[np.float32]:
         """(N,) rewards."""
         whole = (self.weights[:, None] * values).sum(axis=0)
-        return (whole * (1.0 / (GRID * ONE))).astype(np.float32)
+        total: npt.NDArray[np.float32] = (whole * (1.0 / (GRID * ONE))).astype(np.float32)
+        return total

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetd import claim, reap
-from fleetd.crew import Answer, Crew
+from fleetd.crew import Answer, Crew, Lane
 from fleetd.errors import BadData
 from fleetd.files import look, scan
 from fleetd.halt import outlived
@@ -197,7 +197,7 @@ class Ward:
     def heed(self, now: float) -> None:
         """What was left in the attempts' directories: a file `cancel` by somebody, word of what it cannot end by a parent."""
         for attempt in self.running:
-            if (attempt.path / "cancel").exists():
+            if os.path.exists(attempt.path / "cancel") and self._runs_alone(attempt, now):
                 self.end(attempt, Outcome.CANCELLED, now)
         said = {attempt.id: unkillable(attempt.path) for attempt in self.running}
         self._unkillable = {id_: pids for id_, pids in said.items() if pids}
@@ -236,13 +236,25 @@ class Ward:
             if not lane.orders or now - lane.since <= RECALL_S:
                 continue
             lane.quick_s = float("inf")
-            for taken in list(lane.orders.values())[1:]:
-                verdict = reap.judge(taken.path)
-                if verdict.state is State.UNSTARTED:
-                    self._act(taken.path, verdict, now)
-                    del lane.orders[str(taken.path)]
-                elif verdict.lease is not None:
-                    os.close(verdict.lease)  # it has run by now, and its parent's answer is on the way
+            self._clear_door(lane, now)
+
+    def _clear_door(self, lane: Lane, now: float) -> bool:
+        """Take back what waits at the lane's door. False when some of it runs or has run. Raises OSError."""
+        for taken in list(lane.orders.values())[1:]:
+            verdict = reap.judge(taken.path)
+            if verdict.state is State.UNSTARTED:
+                self._act(taken.path, verdict, now)
+                del lane.orders[str(taken.path)]
+            elif verdict.lease is not None:
+                os.close(verdict.lease)  # it has run by now, and its parent's answer is on the way
+        return len(lane.orders) <= 1
+
+    def _runs_alone(self, attempt: Attempt, now: float) -> bool:
+        """Whether a SIGTERM to its parent ends this attempt and no other one, which runs in its place by now."""
+        lanes = [lane for lane in self._crew.lanes if str(attempt.path) in lane.orders]
+        with contextlib.suppress(OSError):
+            return all(self._clear_door(lane, now) for lane in lanes)
+        return False
 
     def due_in(self, now: float) -> float:
         """Seconds until an attempt without a parent needs something again."""

@@ -5,7 +5,10 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from types import SimpleNamespace
+
+import pytest
 
 from fleetd import child
 from fleetd.claim import claim, unclaim
@@ -72,20 +75,44 @@ def test_nothing_waits_at_the_only_lane_s_door_while_its_job_takes_long(rig, wai
     wait_for(lambda: len(rig.rows()) == 101)
 
 
-def test_what_has_run_at_a_door_by_now_is_not_taken_back(rig):
+@pytest.fixture
+def door(rig):
+    """A ward, and its lane with three claims that its parent knows nothing of; the second has run by now."""
     crew = Crew({})
     lane = crew.idle()
-    ward = Ward(rig.spool, rig.ledger, "calber", crew, History(), Settings(), ())
     (rig.spool.running / "calber").mkdir()
     for name in ("head", "ran", "waits"):
         taken = claim(rig.spool, "calber", Job(id=rig.drop(name, "true"), argv=("true",)), 1)
         lane.orders[str(taken.path)] = taken
     (rig.spool.running / "calber" / "ran" / "pid.json").write_text("{}")
     (rig.spool.running / "calber" / "ran" / "exit.json").write_text('{"outcome": "ok", "ended": "x"}')
-    ward.recall(lane.since + 60)
+    yield Ward(rig.spool, rig.ledger, "calber", crew, History(), Settings(), ()), lane
     crew.close()
+
+
+def test_what_has_run_at_a_door_by_now_is_not_taken_back(rig, door):
+    ward, lane = door
+    ward.recall(lane.since + 60)
     assert rig.spool.waiting() == ["waits"]
     assert [path.rpartition("/")[2] for path in lane.orders] == ["head", "ran"]
+
+
+def test_a_cancel_ends_none_that_runs_in_the_place_of_what_is_over(rig, door, wait_for):
+    ward, lane = door
+    (rig.attempt("head") / "cancel").touch()
+    ward.heed(lane.since)
+    time.sleep(0.2)
+    assert not lane.has_ended()
+    del lane.orders[str(rig.attempt("ran"))]
+    ward.heed(lane.since)
+    wait_for(lane.has_ended)
+    assert rig.spool.waiting() == ["waits"]
+
+
+def test_an_attempt_that_cannot_be_looked_into_ends_no_daemon(rig, door):
+    ward, lane = door
+    lane.orders = {"x": replace(lane.orders[str(rig.attempt("head"))], path=rig.root / ("x" * 300))}
+    ward.heed(lane.since)
 
 
 def test_an_old_order_does_not_start_what_was_taken_back_and_claimed_anew(rig, monkeypatch):

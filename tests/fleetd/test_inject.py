@@ -19,7 +19,7 @@ from fleetd import Ledger, Spool
 ERRORS = "ENOSPC", "EIO", "ESTALE", "EPERM", "EINTR"
 WORDS = {name: os.strerror(getattr(errno, name)) for name in (*ERRORS, "EAGAIN", "ENOMEM")}
 DAEMON = "openat", "read", "newfstatat", "getdents64", "statfs", "rename", "mkdir", "flock", "write", "fsync", "pread64"
-PARENT = "openat", "newfstatat", "flock", "pread64", "fallocate", "write", "rename", "pwrite64", "ftruncate"
+PARENT = "openat", "newfstatat", "flock", "read", "fallocate", "write", "rename", "pwrite64", "ftruncate"
 CALLS = {  # where a machine has another call of that kind, strace is to look at that one
     "rename": "?rename,?renameat,?renameat2",
     "mkdir": "?mkdir,?mkdirat",
@@ -208,8 +208,8 @@ ONE_OF_EACH = [
     ("daemon", "write", "ENOSPC", "2"),
     ("daemon", "mkdir", "EPERM", "1"),
     ("daemon", "flock", "EINTR", "1"),
-    ("parent", "openat", "ENOSPC", "2"),
-    *(("parent", call, "EIO", "1") for call in ("pread64", "rename", "pwrite64")),
+    ("parent", "openat", "ENOSPC", "3"),
+    *(("parent", call, "EIO", "1") for call in ("read", "rename", "pwrite64")),
 ]
 
 

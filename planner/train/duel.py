@@ -15,13 +15,14 @@ import numpy.typing as npt
 from planner.arena.observe import OBS, Seen, observe
 from planner.arena.rules import BLOCK, DUEL_LIMIT, THINK
 from planner.arena.senses import Senses, perceive
-from planner.arena.state import STATE_ROWS, Ints, State, begin_state, state_over
-from planner.arena.step import begin_within, draw_block, hold_orders, tick
+from planner.arena.state import STATE_ROWS, Ints, State, state_over
+from planner.arena.step import draw_block, hold_orders, tick
 from planner.brain.decide import HEADS, SCALE, Seats, decide, seat
 from planner.brain.scripted import give_orders
-from planner.train.pool import SCRIPTED, Opponent, draw_opponents, draw_seeds, load
+from planner.train.pool import SCRIPTED, Opponent, load
 from planner.train.rewards import Pay, Rewards, mark
 from planner.train.slab import Field, layout, over
+from planner.train.starts import Starts
 from planner.train.world import F32, I32, Buffer, Step, World
 
 VERSION: Final = 1  # of the environment: another one is another task
@@ -70,12 +71,12 @@ def _fields(envs: int) -> tuple[Field, ...]:
 class Part:
     """The envs lo..hi-1 of a world, as views; and what they see, if nobody has touched them since."""
 
-    env: Ints
     block: Ints
     state: State
     episode: Ints
     opponent: Ints
     acted: Ints  # the learner's last behaviour in this duel, -1 at its beginning
+    starts: Starts
     known: tuple[int, Ints, Senses, Seen] | None = None  # tick to come, block, and what is seen then
 
 
@@ -95,9 +96,9 @@ class Duel:
         """Begin the envs lo..hi-1 with their first duels, at tick 0."""
         part = self._part(lo, hi)
         part.episode[:] = -1
-        _, seen = self._begin(part, np.arange(hi - lo), seed, 0)
+        self._begin(part, np.arange(hi - lo), seed, 0)
         part.known = None
-        np.multiply(seen[0], SCALE, out=obs)
+        np.multiply(part.starts.seen[0], SCALE, out=obs)
 
     def step(self, lo: int, hi: int, action: I32, seed: int, tick: int, out: Step) -> None:
         """One decision; `action` (hi-lo, 1) is a behaviour each."""
@@ -119,38 +120,27 @@ class Duel:
         if (i := np.flatnonzero(ended)).size:
             out.final_obs[i] = out.obs[i]
             out.score[i] = (1 + won[0, i] - won[1, i]) * np.float32(0.5)
-            fresh, first = self._begin(part, i, seed, now)
-            out.obs[i] = first[0] * SCALE
-            _patch(senses, fresh, i)
-            seen[:, i] = first
+            self._begin(part, i, seed, now)
+            part.starts.patch(senses, seen, i)
+            out.obs[i] = seen[0, i] * SCALE
         part.known = now, part.block.copy(), senses, seen
 
     def _part(self, lo: int, hi: int) -> Part:
         if (lo, hi) not in self._parts:
             a = self._arrays
-            block = a["state"][:, lo:hi]
-            self._parts[lo, hi] = Part(
-                np.arange(lo, hi),
-                block,
-                state_over(block),
-                a["episode"][lo:hi],
-                a["opponent"][lo:hi],
-                a["acted"][lo:hi],
-            )
+            env, block = np.arange(lo, hi), a["state"][:, lo:hi]
+            episode, opponent, acted = (a[name][lo:hi] for name in ("episode", "opponent", "acted"))
+            starts = Starts(self._making.pool, env)
+            self._parts[lo, hi] = Part(block, state_over(block), episode, opponent, acted, starts)
         return self._parts[lo, hi]
 
-    def _begin(self, part: Part, i: npt.NDArray[np.intp], seed: int, now: int) -> tuple[Senses, Seen]:
-        """The next duels of the part's envs `i`, and what both tanks see of them."""
+    def _begin(self, part: Part, i: npt.NDArray[np.intp], seed: int, now: int) -> None:
+        """The next duels of the part's envs `i`."""
+        part.starts.prepare(seed, part.episode + 1, i)
         part.episode[i] += 1
-        env, episode = part.env[i], part.episode[i]
-        part.opponent[i] = draw_opponents(self._making.pool, seed, env, episode)
+        part.opponent[i] = part.starts.opponent[i]
         part.acted[i] = -1
-        block = np.empty((STATE_ROWS, i.size), dtype=np.int64)
-        s = begin_state(block, draw_seeds(seed, env, episode))
-        begin_within(s, np.arange(i.size), now)
-        part.block[:, i] = block
-        senses = perceive(s)
-        return senses, observe(s, senses, now)
+        part.block[:, i] = part.starts.block(i, now)
 
     def _answer(self, part: Part, senses: Senses, seen: Seen) -> npt.NDArray[np.intp]:
         """(N,) the opponents' behaviours."""
@@ -180,10 +170,3 @@ def _play(s: State, senses: Senses, behaviour: npt.NDArray[np.intp], now: int) -
 def _ends(s: State, now: int) -> tuple[npt.NDArray[np.bool_], Ints]:
     """Which duels are over before tick `now`, and (2, N) 1 for who won."""
     return s.over | (now - s.born >= DUEL_LIMIT), s.won
-
-
-def _patch(senses: Senses, fresh: Senses, i: npt.NDArray[np.intp]) -> None:
-    """Put what begins in place of what ended."""
-    senses.features[:, :, i] = fresh.features
-    for name in ("cell", "bearing", "distance", "coming", "aside"):
-        getattr(senses, name)[:, i] = getattr(fresh, name)

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from fleetd import child, claim, cli_daemon, files, keeper, merge, order, queue, reap, spawn
-from fleetd.claim import Claim
 from fleetd.crew import Crew, Lane
 from fleetd.job import Job
 from fleetd.ledger import Ledger
@@ -100,7 +99,7 @@ def bare(jobs: int) -> float:
 def parent(jobs: int, where: Path) -> dict[str, int]:
     spool = init_spool(where, home=None)
     (spool.running / "here").mkdir()
-    taken: list[Claim] = []
+    taken: list[claim.Claim] = []
     for n in range(jobs):
         job = Job(id=f"j{n:06d}", argv=(TRUE,), rerun_safe=True)
         spool.publish(job)

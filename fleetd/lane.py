@@ -28,8 +28,7 @@ class Offer:
 
 def offer_of(host: str, beat: Mapping[str, Any]) -> Offer:
     """What a host's heartbeat says it offers; what it doesn't say it doesn't have."""
-    lanes, gpus = (int(beat.get(key) or 0) for key in ("lanes", "gpus"))
-    return Offer(host=host, lanes=lanes, tags=frozenset(beat.get("tags") or ()), gpus=gpus)
+    return Offer(host=host, lanes=beat.get("lanes", 0), tags=frozenset(beat.get("tags", ())), gpus=beat.get("gpus", 0))
 
 
 def misfit(job: Job, offer: Offer) -> str | None:

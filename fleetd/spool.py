@@ -19,7 +19,7 @@ import contextlib
 import os
 import secrets
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -187,16 +187,63 @@ def _running(path: Path, host: str) -> Running:
 
 
 def is_beat(body: Mapping[str, Any]) -> bool:
-    """Whether a heartbeat has what its readers rely on."""
-    numbers = all(type({"gpus": 0, **body}.get(key)) is int for key in ("pid", "counter", "lanes", "gpus"))
-    lists = all(
-        isinstance(body.get(key), list) and all(isinstance(v, str) for v in body[key]) for key in ("busy", "tags")
+    """Whether a heartbeat has what its readers rely on, each field of its type: they need not look again."""
+    whole = all(key in body and fits(body[key]) for key, fits in _BEAT.items())
+    return whole and all(fits(body[key]) for key, fits in _BEAT_MORE.items() if key in body)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_text_or_none(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def _is_breaker(value: Any) -> bool:
+    return isinstance(value, dict) and all(_is_text_or_none(value.get(key)) for key in ("until", "reason"))
+
+
+def _are_stops(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(stop, dict) and _is_text(stop.get("seen")) and _is_texts(stop.get("ended"))
+        for stop in value.values()
     )
-    tables = all(isinstance(body.get(key), dict) for key in ("breaker", "stops"))
-    claims = body.get("claims")
-    return (
-        numbers and lists and tables and isinstance(body.get("at"), str) and (claims is None or isinstance(claims, str))
+
+
+def _are_pids(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(pids, list) and all(_is_number(pid) for pid in pids) for pids in value.values()
     )
+
+
+_BEAT: Mapping[str, Callable[[Any], bool]] = {
+    "pid": _is_number,
+    "counter": _is_number,
+    "lanes": _is_number,
+    "busy": _is_texts,
+    "tags": _is_texts,
+    "breaker": _is_breaker,
+    "stops": _are_stops,
+    "at": _is_text,
+    "claims": _is_text_or_none,
+}
+_BEAT_MORE: Mapping[str, Callable[[Any], bool]] = {
+    "boot": _is_text_or_none,
+    "cores": _is_number,
+    "gpus": _is_number,
+    "machine": _is_text_or_none,
+    "ended": _is_text_or_none,
+    "unkillable": _are_pids,
+}
 
 
 def job_id(name: str) -> str | None:

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from fleetd.ledger import encode_row
 from fleetd.spool import DIRECTORIES
 
 LATE = """
@@ -187,22 +188,70 @@ def test_one_attempt_that_cannot_be_finished_keeps_no_other_from_ending(rig, wai
     assert rig.ended(rig.drop("good", "true"))["outcome"] == "ok"
 
 
+STOP = {"seen": "2026-11-30T20:36:34.856448Z", "ended": ["a"], "left": 0}
+BEAT = {
+    "pid": 1,
+    "counter": 1,
+    "lanes": 1,
+    "busy": ["a"],
+    "tags": ["t"],
+    "breaker": {"open": False, "until": None, "reason": None},
+    "stops": {"STOP_NOW": STOP},
+    "at": "2026-11-30T20:36:34.856448Z",
+    "claims": None,
+    "boot": "b",
+    "cores": 1,
+    "gpus": 0,
+    "machine": None,
+    "ended": None,
+    "unkillable": {"a": [7]},
+}
+ODD_BEATS = [
+    *(
+        {key: value for key, value in BEAT.items() if key != gone}
+        for gone in ("pid", "lanes", "tags", "stops", "claims")
+    ),
+    *(
+        BEAT | {key: odd}
+        for key in BEAT
+        for odd in (True, 1.5, {"x": {"until": 7}} if key != "breaker" else 7, [["x"]])
+    ),
+    *(BEAT | {"stops": {"STOP_NOW": odd}} for odd in (7, {}, STOP | {"ended": 5}, STOP | {"seen": None})),
+    BEAT | {"breaker": {"until": 5}},
+    BEAT | {"unkillable": {"a": 7}},
+    BEAT | {"gpus": "two"},
+    {},
+]
+
+
 def test_a_host_whose_heartbeat_is_odd_counts_as_none(rig):
-    for name, tags in (("one", 5), ("two", [["a"]])):
-        beat = {"lanes": "x", "tags": tags, "counter": 1, "claims": None}
-        (rig.spool.hosts / f"{name}.json").write_text(json.dumps(beat))
-    whole = {
-        "pid": 1,
-        "counter": 1,
-        "lanes": 1,
-        "busy": [],
-        "tags": [],
-        "breaker": {},
-        "stops": {},
-        "at": "",
-        "claims": None,
-    }
-    (rig.spool.hosts / "three.json").write_text(json.dumps(whole | {"gpus": "two"}))
+    for number, beat in enumerate([*ODD_BEATS, []]):
+        (rig.spool.hosts / f"h{number}.json").write_text(json.dumps(beat))
+    (rig.spool.hosts / "deep.json").write_text("[" * 100_000)
+    (rig.spool.hosts / "whole.json").write_text(json.dumps(BEAT))
+    assert list(rig.spool.heartbeats()) == ["whole"]
+    (rig.spool.hosts / "whole.json").unlink()
     rig.shell("away", "exit 75")
     assert rig.once() == 0, rig.said()
     assert [row["outcome"] for row in rig.results("away")] == ["declined"] * 3 + ["failed"]
+
+
+@pytest.mark.parametrize("odd", [{"stops": {"STOP_NOW": STOP | {"ended": 5}}}, {"stops": [1]}, {"pid": []}])
+def test_an_odd_heartbeat_of_its_own_is_no_end_of_a_daemon(rig, odd):
+    (rig.spool.hosts / "calber.json").write_text(json.dumps(BEAT | {"boot": None} | odd))
+    rig.drop("j", "true")
+    assert rig.once() == 0, rig.said()
+    assert rig.results("j")[0]["outcome"] == "ok"
+
+
+def test_an_odd_row_of_another_host_is_no_end_of_a_daemon(rig):
+    row = {"schema": "fleet.row/1", "event": "result", "boot": "b", "at": "2026-11-30T00:00:00.000000Z", "job": "x"}
+    row |= {"attempt": 1, "kind": "job", "outcome": "ok", "next": None, "payload": {}}
+    odd = [{"job": text} for text in ("\ud800", "\0", "../x")]
+    odd += [{"host": text} for text in ("\ud800", "\0", "../x", "nobody")]
+    odd += [{"started": 7, "ended": "x", "result_file": 7, "reason": [1], "log": {}}]
+    lines = [encode_row({"host": "h9", "seq": seq} | row | each) for seq, each in enumerate(odd, 1)]
+    (rig.spool.ledger_d / "h9.jsonl").write_bytes(b"".join(lines))
+    rig.drop("j", "true")
+    assert rig.once() == 0, rig.said()
+    assert rig.results("j")[0]["outcome"] == "ok"

@@ -74,17 +74,23 @@ def fold_breaker(breaker: Breaker, row: Mapping[str, Any], limits: Limits) -> Br
     """One host's breaker after one more row of that host."""
     streak = fold_streak(breaker.streak, row)
     if row["event"] == "breaker" and row.get("scope") == "host":
-        return Breaker(open=True, until=seconds(row["until"]), reason=row.get("reason") or "")
+        return Breaker(open=True, until=seconds(row["until"]), reason=str(row.get("reason") or ""))
     if is_reset(row):
         return Breaker()
-    probed = (
-        breaker.open and row["event"] == "result" and row.get("started") and seconds(row["started"]) >= breaker.until
-    )
+    probed = breaker.open and row["event"] == "result" and _moment(row.get("started")) >= breaker.until
     if probed and row.get("outcome") == Outcome.OK:
         return Breaker()
     if probed and counts(row):
-        return replace(breaker, until=seconds(row["ended"]) + limits.rest_s, streak=streak)
+        return replace(breaker, until=max(breaker.until, _moment(row.get("ended")) + limits.rest_s), streak=streak)
     return replace(breaker, streak=streak)
+
+
+def _moment(at: Any) -> float:
+    """Seconds since the epoch; minus infinity for what is no time."""
+    try:
+        return seconds(at)
+    except (TypeError, ValueError, OverflowError):
+        return float("-inf")
 
 
 def trips(streak: Streak, limits: Limits) -> bool:

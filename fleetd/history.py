@@ -48,7 +48,7 @@ class History:
 
     def _find(self, job: str) -> tuple[bytes, bytearray, int]:
         """The id's key, its bucket, and where in it the entry begins: -1 when there is none."""
-        digest = blake2b(job.encode(), digest_size=_KEY + 2).digest()
+        digest = blake2b(job.encode("utf-8", "surrogatepass"), digest_size=_KEY + 2).digest()
         key, bucket = digest[2:], self._buckets[int.from_bytes(digest[:2], "big") % _BUCKETS]
         at = bucket.find(key)
         while at % _ENTRY and at >= 0:

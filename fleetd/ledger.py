@@ -12,6 +12,7 @@ counted and skipped; go on after it (a line that follows NULs directly still cou
 if the file doesn't end with a newline, begin with one; fsync before anything else may rely on the row.
 """
 
+import functools
 import os
 import stat
 import time
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetd.errors import BadData, IOFailed, NotFound
-from fleetd.job import Outcome, decode_trusted, encode_json, seconds, utc
+from fleetd.job import NAME, Outcome, decode_trusted, encode_json, seconds, utc
 from fleetd.lease import Turn, boot_id
 
 SCHEMA = "fleet.row/1"
@@ -85,7 +86,9 @@ def _row_of(line: bytes) -> Row | None:
 def _is_row(body: Mapping[str, Any]) -> bool:
     """Whether the keys that every reader relies on are there and of their types; a later format is no row of this one."""
     texts = all(isinstance(body.get(key), str) for key in ("host", "event", "at"))
-    if not texts or body.get("schema") != SCHEMA or not _is_count(body.get("seq"), 1) or not _is_moment(body["at"]):
+    if not texts or body.get("schema") != SCHEMA or not _is_count(body.get("seq"), 1):
+        return False
+    if not _names_host(body["host"]) or not _is_moment(body["at"]):
         return False
     if body["event"] == "result":
         return (
@@ -94,6 +97,11 @@ def _is_row(body: Mapping[str, Any]) -> bool:
     if body["event"] == "void":
         return isinstance(body.get("rows"), list) and all(_is_named(row) for row in body["rows"])
     return body["event"] != "breaker" or body.get("scope") != "host" or _is_moment(body.get("until"))
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_host(text: str) -> bool:
+    return NAME.fullmatch(text) is not None
 
 
 def _is_named(row: Any) -> bool:

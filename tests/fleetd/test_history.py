@@ -54,6 +54,12 @@ def test_jobs_are_kept_apart():
     assert (made.fate("a"), made.fate("b"), made.attempt("b")) == (Fate.OK, Fate.FAILED, 2)
 
 
+def test_any_text_may_be_an_id():
+    for job in ("\ud800", "é", "\0", ""):
+        made = history(row(2, "ok", job=job))
+        assert (made.fate(job), made.attempt(job), made.fate("a")) == (Fate.OK, 2, Fate.OPEN)
+
+
 def test_any_number_of_attempts_is_kept_exactly():
     for count in (84, 85, 86, 4000):
         assert history(row(count, "failed", count + 1), row(2, "lost", 3)).attempt("a") == count

@@ -1,6 +1,8 @@
 """The merged view: ledger.jsonl, the lines of all segments for `tail -F`. The segments are the truth; nothing reads this."""
 
+import errno
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,15 +113,23 @@ def _stamp(path: Path) -> tuple[int, int]:
     """Inode and size: what nobody else changes in a view that is ours to write."""
     try:
         at = os.lstat(path)
-    except OSError:
+    except FileNotFoundError:
         return 0, 0
+    except OSError as error:
+        raise IOFailed(f"{path}: cannot merge: {error.strerror}") from error
     return at.st_ino, at.st_size
 
 
 def _view_lines(view: Path) -> Iterator[bytes]:
-    if not os.path.lexists(view):
+    """The lines that are there; an error is no empty view, or all would be added once more. Raises IOFailed."""
+    try:
+        fd = os.open(view, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
         return
-    if view.is_symlink() or not view.is_file():
-        raise IOFailed(f"{view}: no regular file; move it away")
-    with open(os.open(view, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+    except OSError as error:
+        why = "no regular file; move it away" if error.errno == errno.ELOOP else f"cannot merge: {error.strerror}"
+        raise IOFailed(f"{view}: {why}") from error
+    with open(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise IOFailed(f"{view}: no regular file; move it away")
         yield from (line.rstrip(b"\n") for line in file)

@@ -281,6 +281,26 @@ def test_a_fifo_as_view_blocks_no_merger(ledger, tmp_path):
     assert "ledger.jsonl: no regular file; move it away" in done.stderr
 
 
+def test_a_view_that_cannot_be_looked_at_is_no_empty_one(ledger, tmp_path):
+    place = tmp_path / "place"
+    place.mkdir()
+    merger = Merger.alone(ledger, place / "ledger.jsonl")
+    ledger.append("calber", [NOTE])
+    merger.take(ledger.poll_lines())
+    merger.merge()
+    place.rename(tmp_path / "aside")
+    place.write_text("in the way")
+    ledger.append("calber", [NOTE])
+    merger.take(ledger.poll_lines())
+    with pytest.raises(IOFailed, match="cannot merge"):
+        merger.merge()
+    place.unlink()
+    (tmp_path / "aside").rename(place)
+    merger.merge()
+    merger.close()
+    assert (place / "ledger.jsonl").read_bytes() == (ledger.root / "calber.jsonl").read_bytes()
+
+
 def test_a_full_disk_loses_nothing_that_was_said_to_be_written(small_disk):
     ledger = Ledger(small_disk("64k"))
     written = []

@@ -12,7 +12,6 @@ exact in float64, so the choice depends neither on what else is in the batch, no
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fleetd import BadData, decode_json
+from fleetd import BadData, IOFailed, decode_json, replace_file
 from planner.brain.shape import Shape, param_count, views
 
 SCHEMA: Final = "treadcore.net/1"
@@ -65,17 +64,12 @@ def net_bytes(net: Net) -> bytes:
 
 
 def save_net(path: Path, net: Net) -> str:
-    """Write the file whole or not at all, and return its SHA-256."""
+    """Write the file whole or not at all, and return its SHA-256; IOFailed where that cannot be."""
     whole = net_bytes(net)
-    hidden = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with hidden.open("wb") as file:
-            file.write(whole)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(hidden, path)
-    finally:
-        hidden.unlink(missing_ok=True)
+        replace_file(path, whole, durable=True)
+    except OSError as error:
+        raise IOFailed(f"{path}: the net cannot be written: {error.strerror}") from error
     return hashlib.sha256(whole).hexdigest()
 
 

@@ -10,7 +10,6 @@ counters, `sum` the SHA-256 of the bytes below the header.
 import hashlib
 import json
 import math
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -18,14 +17,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fleetd import BadData, decode_json
+from fleetd import BadData, IOFailed, decode_json, replace_file
 
 SCHEMA: Final = "treadcore.checkpoint/1"
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 def save_checkpoint(path: Path, run: Mapping[str, Any], state: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write the file whole or not at all: under a hidden name, then renamed."""
+    """Write the file whole or not at all; IOFailed where that cannot be."""
     little = {name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in arrays.items()}
     body = b"".join(array.tobytes() for array in little.values())
     head = {
@@ -35,15 +34,11 @@ def save_checkpoint(path: Path, run: Mapping[str, Any], state: Mapping[str, Any]
         "arrays": [[name, array.dtype.str, list(array.shape)] for name, array in little.items()],
         "sum": hashlib.sha256(body).hexdigest(),
     }
-    hidden = path.with_name(f".{path.name}.{os.getpid()}")
+    line = json.dumps(head, sort_keys=True, allow_nan=False).encode("ascii")
     try:
-        with hidden.open("wb") as file:
-            file.write(json.dumps(head, sort_keys=True, allow_nan=False).encode("ascii") + b"\n" + body)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(hidden, path)
-    finally:
-        hidden.unlink(missing_ok=True)
+        replace_file(path, line + b"\n" + body, durable=True)
+    except OSError as error:
+        raise IOFailed(f"{path}: the checkpoint cannot be written: {error.strerror}") from error
 
 
 def load_checkpoint(path: Path, run: Mapping[str, Any], arrays: Arrays) -> Mapping[str, Any]:

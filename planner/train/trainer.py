@@ -140,6 +140,10 @@ def begin(
     if keep and keep.resume and keep.path.exists():
         state = load_checkpoint(keep.path, run, kept_arrays(slab))
         return state["iteration"], state["updates"]
+    if start is not None and start.shape != slab.policy.flat.shape:
+        raise Usage(
+            f"the net to begin with has {start.size} weights, and {slab.policy.shape} takes {slab.policy.flat.size}"
+        )
     slab.policy.flat[:] = first_weights(slab.policy.shape, settings.seed) if start is None else start
     slab.sums.m[:], slab.sums.v[:] = 0, 0
     crew.run(Do.RESET)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fleetd import BadData
+from fleetd import BadData, IOFailed
 from planner.brain.net import TANH, Net, choose, load_net, logits, net_bytes, player, read_net, save_net
 from planner.brain.shape import Shape, named, param_count, policy_over, tensors, views
 
@@ -49,6 +49,11 @@ def test_a_net_comes_back_as_it_went(tmp_path):
     assert np.array_equal(back.flat, net.flat)
     assert sha == hashlib.sha256((tmp_path / "a.net").read_bytes()).hexdigest()
     assert [path.name for path in tmp_path.iterdir()] == ["a.net"]
+
+
+def test_a_net_that_cannot_be_written_is_told(tmp_path):
+    with pytest.raises(IOFailed, match=r"none/a\.net: the net cannot be written: No such file"):
+        save_net(tmp_path / "none" / "a.net", some_net())
 
 
 def test_the_same_net_makes_the_same_bytes():

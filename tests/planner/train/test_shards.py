@@ -1,5 +1,6 @@
 """Shards: how many and why; death is told; nothing is left behind."""
 
+import ctypes
 import os
 import re
 import signal
@@ -14,6 +15,7 @@ import pytest
 
 from fleetd import FleetError, IOFailed, TryLater, Usage, allowed_cores
 from planner.train.shards import Shards, choose_shards, shared_buffer
+from planner.train.threads import one_blas_thread
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -188,3 +190,18 @@ def test_a_worker_killed_in_its_rollout_ends_the_run_and_all_of_it(wait_for):
     assert f"(pid {worker}) was ended by SIGKILL; the last checkpoint stands" in stderr
     wait_for(lambda: not members(main.pid), limit_s=5)
     assert not segments(main.pid)
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="finds the library by /proc/self/maps")
+def test_the_blas_that_numpy_has_loaded_is_bound_to_one_thread():
+    paths = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "openblas" in line}
+    if not paths:
+        pytest.skip("numpy has another BLAS here")
+    library = ctypes.CDLL(min(paths))
+    suffixes = [
+        (a, b) for a in ("scipy_", "") for b in ("64_", "") if hasattr(library, f"{a}openblas_get_num_threads{b}")
+    ]
+    a, b = suffixes[0]
+    getattr(library, f"{a}openblas_set_num_threads{b}")(2)
+    assert one_blas_thread() >= 1
+    assert getattr(library, f"{a}openblas_get_num_threads{b}")() == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fleetd import BadData, Usage
+from fleetd import BadData, IOFailed, Usage
 from planner.brain.shape import Shape, param_count
 from planner.train.settings import Settings
 from planner.train.trainer import Keep, Talk, train
@@ -136,3 +136,20 @@ def test_it_learns_to_balance_a_pole():
     train(CartPole(envs=16), settings, 60_000, talk=Talk(report=records.append))
     assert records[0].score < 30
     assert np.mean([record.score for record in records[-8:] if record.score]) > 150
+
+
+def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path):
+    with pytest.raises(IOFailed, match=r"none/run\.ckpt: the checkpoint cannot be written: No such file or directory"):
+        once(1, 1, keep=Keep(path=tmp_path / "none" / "run.ckpt"))
+
+
+def test_first_weights_of_another_shape_are_refused():
+    with pytest.raises(Usage, match=r"the net to begin with has 7 weights, and Shape\(.*\) takes"):
+        once(1, 1, start=np.zeros(7, np.float32))
+
+
+def test_a_run_begun_with_other_weights_refuses_the_checkpoint(tmp_path):
+    keep = Keep(path=tmp_path / "run.ckpt", resume=True)
+    made = once(1, 1, keep=keep)
+    with pytest.raises(BadData, match="the checkpoint of another run: start was None and is '"):
+        once(1, 1, keep=keep, start=made.flat)

@@ -19,6 +19,7 @@ from fleetd.errors import CannotCreate, NoDaemon
 from fleetd.lease import born, host_name, only_one
 from fleetd.settings import Host, Settings, read_settings
 from fleetd.spool import Spool, find_spool
+from fleetd.xdg import state_home
 
 READY_S = 20.0
 POLL_S = 0.05
@@ -68,8 +69,7 @@ def ensure(args: argparse.Namespace, talk: Talk) -> int:
 
 def log_path(host: str, environ: Mapping[str, str]) -> Path:
     """Where a daemon that was started here writes its words: outside of the spool, which holds no host's private files."""
-    state = environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return Path(state) / "fleet" / f"{host}.log"
+    return state_home(environ) / "fleet" / f"{host}.log"
 
 
 def _living(spool: Spool, me: str) -> Beat | None:

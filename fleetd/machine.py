@@ -8,7 +8,6 @@ stood still for as long as makes a host suspect. The wait is for the other machi
 import contextlib
 import functools
 import hashlib
-import os
 import re
 import secrets
 import subprocess
@@ -24,6 +23,7 @@ from fleetd.job import decode_json
 from fleetd.lease import boot_id
 from fleetd.peers import SUSPECT_S
 from fleetd.spool import Spool, disk_time
+from fleetd.xdg import state_home
 
 _TWIN_S = 30.0  # three heartbeats
 _LOOK_S = 1.0
@@ -71,8 +71,7 @@ def _of_ioreg() -> str | None:
 
 def _of_state(environ: Mapping[str, str]) -> str | None:
     """One that was made up on this machine and is kept; None where it cannot be."""
-    state = environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    path = Path(state) / "fleet" / "machine-id"
+    path = state_home(environ) / "fleet" / "machine-id"
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if not path.exists():

@@ -15,16 +15,15 @@ from typing import Any
 
 from fleetd.files import fsync_directory, look, replace_file, scan
 from fleetd.job import decode_json, encode_json
+from fleetd.xdg import runtime_dir, state_home
 
 _TOKEN = re.compile(r"[0-9a-f]{8,64}", re.ASCII)
 
 
 def shelters(environ: Mapping[str, str]) -> tuple[Path, ...]:
     """The directories, in order."""
-    uid = os.getuid()
-    state = environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    runtime = environ.get("XDG_RUNTIME_DIR") or (f"/run/user/{uid}" if uid else "/run")
-    return Path(state, "fleet/held"), Path(runtime, "fleet/held"), Path(f"/var/tmp/fleet-held-{uid}")  # noqa: S108 - looked at
+    lasting = Path(f"/var/tmp/fleet-held-{os.getuid()}")  # noqa: S108 - looked at
+    return state_home(environ) / "fleet/held", runtime_dir(environ) / "fleet/held", lasting
 
 
 def keep(places: tuple[Path, ...], token: str, attempt: str, record: Mapping[str, Any]) -> bool:

@@ -27,6 +27,7 @@ from typing import Any
 from fleetd.errors import BadData, CannotCreate, IOFailed, NotFound, NotPermitted, TryLater
 from fleetd.files import fsync_directory, look, place, read_json, replace_file, scan, write_file
 from fleetd.job import NAME, Job, decode_job, encode_job, encode_json
+from fleetd.xdg import state_home
 
 DIRECTORIES = ("tmp", "queue", "running", "ended", "rejected", "hosts", "ledger.d")
 STOPS = ("STOP_ADDING", "STOP_NOW")
@@ -289,8 +290,7 @@ def refuse_others(spool: Spool, host: str) -> None:
 
 def spool_path(flag: str | None, environ: Mapping[str, str]) -> Path:
     """Where the spool is or would be."""
-    state = environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    path = Path(flag or environ.get("FLEET_SPOOL") or Path(state) / "fleet/spool").absolute()
+    path = Path(flag or environ.get("FLEET_SPOOL") or state_home(environ) / "fleet/spool").absolute()
     return path.resolve() if ".." in path.parts else path
 
 

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE_FLOORS = (
-    ("errors", "toml", "job", "cores", "settings", "log", "spawn", "table"),
+    ("errors", "toml", "job", "cores", "settings", "log", "spawn", "table", "xdg"),
     ("files", "lane", "parking", "breaker", "stops", "history"),
     ("lease", "tree", "shelter"),
     ("spool", "ledger", "merge"),

@@ -2,14 +2,17 @@
 
 import json
 import os
+import pwd
 import signal
 import stat
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from fleetd import shelter
 from fleetd.claim import token_of
+from fleetd.spool import spool_path
 
 TOKEN = "0badb007" + "0123456789abcdef"
 SAID = {"outcome": "failed", "exit": 3, "signal": None, "reason": None}
@@ -154,8 +157,15 @@ def test_where_the_shelters_are():
     where = shelter.shelters({"XDG_STATE_HOME": "/s", "XDG_RUNTIME_DIR": "/r"})
     assert [str(path) for path in where] == ["/s/fleet/held", "/r/fleet/held", f"/var/tmp/fleet-held-{os.getuid()}"]
     runtime = f"/run/user/{os.getuid()}" if os.getuid() else "/run"
-    where = shelter.shelters({})
-    assert [str(path) for path in where[:2]] == [
-        os.path.expanduser("~/.local/state/fleet/held"),
-        f"{runtime}/fleet/held",
-    ]
+    where = shelter.shelters({"HOME": "/h"})
+    assert [str(path) for path in where[:2]] == ["/h/.local/state/fleet/held", f"{runtime}/fleet/held"]
+
+
+def test_a_relative_path_is_no_place_for_a_shelter():
+    """Its writers stand in / and its readers anywhere."""
+    odd = {"XDG_STATE_HOME": "state", "XDG_RUNTIME_DIR": "./run"}
+    assert shelter.shelters(odd | {"HOME": "/h"}) == shelter.shelters({"HOME": "/h"})
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    for nowhere in ({}, {"HOME": ""}, {"HOME": "h"}, {"HOME": "."}):
+        assert str(shelter.shelters(odd | nowhere)[0]) == f"{home}/.local/state/fleet/held"
+        assert spool_path(None, odd | nowhere) == Path(home, ".local/state/fleet/spool")

@@ -51,6 +51,7 @@ class Cloning:
     epochs: int = 30
     rows: int = 1024  # of a minibatch
     lr: float = 3e-3  # at the beginning; falls to 0
+    soft: float = 0.3  # times every pull, at last: it chooses alike, but draws from it try more, which PPO learns by
 
 
 def watch_scripted(seed: int, plays: int, seconds: float, *, errs: int = _ERRS) -> tuple[Sights, Labels]:
@@ -96,6 +97,8 @@ def clone(how: Cloning) -> Net:
         backward(policy, block, _slope(block.trace.logits, labels[chosen]), np.zeros_like(block.trace.value), into)
         clip_norm(grad, _NORM)
         adam(flat, moments, grad, t, how.lr * (1 - (t - 1) / steps))
+    policy.policy.weight[...] *= how.soft
+    policy.policy.bias[...] *= how.soft
     return Net(shape=shape, flat=flat, notes={"made_by": "clone", **asdict(how), "hidden": list(how.hidden)})
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from planner.arena.observe import OBS
 from planner.brain.decide import HEADS
-from planner.brain.net import net_bytes, player
+from planner.brain.net import logits, net_bytes, player
 from planner.brain.netplay import play_nets
 from planner.brain.weights import DEFAULT, whole_weights
 from planner.train.clone import Cloning, agreement, clone, watch_scripted
@@ -33,6 +33,14 @@ def test_seed_and_settings_decide_the_net():
     how = Cloning(seed=5, plays=8, seconds=30, hidden=(8,), epochs=2, rows=64)
     other = Cloning(seed=6, plays=8, seconds=30, hidden=(8,), epochs=2, rows=64)
     assert net_bytes(clone(how)) == net_bytes(clone(how)) != net_bytes(clone(other))
+
+
+def test_a_soft_clone_chooses_alike_but_less_surely():
+    how = {"seed": 5, "plays": 16, "seconds": 30, "hidden": (16,), "epochs": 20, "rows": 64}
+    obs = (watch_scripted(9, 8, 30)[0] / 256).astype(np.float32)
+    hard, soft = (logits(player(clone(Cloning(**how, soft=soft))), obs) for soft in (1.0, 0.25))
+    assert (hard.argmax(axis=1) == soft.argmax(axis=1)).mean() > 0.999
+    assert np.ptp(soft, axis=1) == pytest.approx(np.ptp(hard, axis=1) / 4, abs=0.01)
 
 
 def test_what_errs_is_seen_but_not_learned():

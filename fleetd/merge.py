@@ -43,6 +43,7 @@ class Merger:
     def _load(self) -> None:
         """Know what the view has, and what all segments have more. Raises IOFailed."""
         self._have.clear()
+        self._new.clear()
         self._stamp = _stamp(self._view)
         for line in _view_lines(self._view):
             if row := decode_head(line):
@@ -99,12 +100,13 @@ class Merger:
         except OSError as error:
             raise IOFailed(f"{self._view}: cannot merge: {error.strerror}") from error
         try:
-            size = os.fstat(fd).st_size
-            if size and os.pread(fd, 1, size - 1) != b"\n":
-                data = b"\n" + data
-            write_line(fd, self._view, data, size)
             at = os.fstat(fd)
-            self._stamp = (at.st_ino, at.st_size)
+            if at.st_size and os.pread(fd, 1, at.st_size - 1) != b"\n":
+                data = b"\n" + data
+            wrote = write_line(fd, self._view, data, at.st_size)
+            self._stamp = (at.st_ino, at.st_size + wrote)
+        except OSError as error:
+            raise IOFailed(f"{self._view}: cannot merge: {error.strerror}") from error
         finally:
             os.close(fd)
 

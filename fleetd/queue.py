@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush
 from itertools import islice
 
 from fleetd.errors import BadData
-from fleetd.files import Stamp, stamp_of
+from fleetd.files import Stamp, scan, stamp_of
 from fleetd.intake import Intake, Not
 from fleetd.job import Job, seconds
 from fleetd.lane import Fate, Offer, Until, ring_through
@@ -24,7 +24,7 @@ STEP_S = 0.02  # what a pass may spend on listing and on reading before it sees 
 AGAIN_S = 0.5
 _MANY = 20_000
 _BREATH = 10  # where no events tell of queue/, so many times as long as it takes to list it goes by until the next time
-_TICK_NS = 50_000_000  # file systems stamp a directory's changes with a clock that may stand still this long
+_SETTLED_S = 2.5  # a file system's stamps may be whole seconds, on vfat two: what comes within them changes no stamp
 _AGAIN = 1000  # parked files looked at again with each listing, in turn: events may be lost
 _UNREAD, _READY, _REFUSED, _PARKED = 0, 1, 2, 4
 
@@ -37,7 +37,8 @@ class Queue:
 
     def __init__(self, spool: Spool, uid: int, fate: Callable[[str], Fate]) -> None:
         self._spool, self._fate = spool, fate
-        self._listed: tuple[int, int] = (0, 0)
+        self._listed: tuple[int, int] = (0, 0)  # the stamp of queue/ when it was listed, once that is settled
+        self._stamped: tuple[tuple[int, int], float] = ((0, 0), 0.0)  # and the newest one, with when it was first seen
         self._list_at = 0.0
         self._listing: Iterator[bool] | None = None
         self._missing: set[str] = set()  # what the listing under way has not come across
@@ -100,7 +101,9 @@ class Queue:
         stamp = (at.st_ino, at.st_mtime_ns)
         if stamp == self._listed:
             return
-        still = time.time_ns() - at.st_mtime_ns > _TICK_NS
+        if stamp != self._stamped[0]:
+            self._stamped = (stamp, time.monotonic())
+        still = now - self._stamped[1] > _SETTLED_S
         self._missing, end, new = set(self._state), time.monotonic() + STEP_S, []
         with os.scandir(self._spool.queue) as entries:
             for entry in entries:
@@ -172,8 +175,9 @@ class Queue:
         while spent_s < STEP_S and (id_ := self._next(ready, free_gpus)) is not None:
             began = time.monotonic()
             job = self._ready[id_][0] if id_ in self._ready else self._read(id_, now)
+            may_run = job is not None and self._may_run(job)
             spent_s += time.monotonic() - began
-            if job is not None and self._may_run(job):
+            if job is not None and may_run:
                 yield job
         self.cut |= spent_s >= STEP_S
 
@@ -199,11 +203,16 @@ class Queue:
         """Whether it could ever run as far as the ledger says; what can't is refused."""
         dead = [id_ for id_ in job.after if self._fate(id_) is Fate.FAILED]
         if self._fate(job.id) is Fate.OK:
-            day = next(self._spool.ended.glob(f"*/{job.id}~*"), None)
-            self.refuse(job.id, f"ended ok on {day.parent.name if day else 'an earlier day'}; use another name")
+            self.refuse(job.id, f"ended ok on {self._day_of(job) or 'an earlier day'}; use another name")
         elif dead:
             self.refuse(job.id, f"it comes after {dead[0]}, which has ended without an ok")
         return job.id in self._ready
+
+    def _day_of(self, job: Job) -> str | None:
+        """The day under which ended/ has this attempt, one look-up a day: a day may have a million attempts."""
+        ended, attempt = self._spool.ended, f"{job.id}~{job.attempt}"
+        days = sorted((entry.name for entry in scan(ended)), reverse=True)
+        return next((day for day in days if os.path.lexists(f"{ended}/{day}/{attempt}")), None)
 
     def park(self, job: Job, until: Until) -> None:
         """Don't give this one again until that has changed."""

@@ -251,3 +251,26 @@ def test_a_ring_is_found_exactly_when_a_job_waits_for_itself(after, start):
         assert start in ring
         assert ring[0] == min(ring)
         assert all(following in after[id_] for id_, following in zip(ring, ring[1:] + ring[:1], strict=True))
+
+
+def test_a_job_that_changes_no_stamp_of_the_queue_is_seen_all_the_same(passes, wait_for):
+    """Where stamps are whole seconds, or two, what comes within one leaves queue/ as it was stamped."""
+    whole_s = int(time.time())
+    for id_ in "abc":
+        (passes.spool.queue / f"{id_}.json").write_bytes(encode_job(Job(id=id_, argv=("true",))))
+        os.utime(passes.spool.queue, (whole_s, whole_s))
+        wait_for(lambda id_=id_: id_ in passes(events=False))
+
+
+def test_a_thousand_job_files_of_what_has_ended_ok_cost_no_listing_of_ended(passes):
+    days = [passes.spool.ended / f"2026-11-{day}" for day in (28, 29)]
+    for n in range(6000):
+        (days[n % 2] / f"j{n:04d}~1").mkdir(parents=True)
+    for n in range(1000):
+        passes.put(passes.end(f"j{n:04d}"))
+    began = time.monotonic()
+    while passes() or passes.queue.cut:
+        pass
+    assert time.monotonic() - began < 2
+    said = dict(passes.queue.refused)
+    assert ("2026-11-28" in said["j0000"], "2026-11-29" in said["j0001"], len(said)) == (True, True, 1000)

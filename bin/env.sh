@@ -1,5 +1,6 @@
 # Sourced by the launchers beside it, which set `self`. Finds the checkout, makes its .venv when that is not ready,
-# and sets PATH and FLEET_SPOOL. When all is ready this costs one fork.
+# puts bin/ on the PATH, for the jobs that name its commands, and sets FLEET_SPOOL. The environment's own bin/ stays
+# off it: a job's python3 is its user's. When all is ready this costs one fork.
 root=${self%/bin/*}
 venv=$root/.venv
 : "${extras=}" # bin/test sets it to "dev"
@@ -8,7 +9,7 @@ ready() {
     stamp=$venv/.fleetd/${1:-core}
     [ -x "$venv/bin/python" ] && [ -f "$venv/.fleetd/where" ] || return 1
     read -r where <"$venv/.fleetd/where" && [ "$where" = "$root" ] || return 1
-    cmp -s "$root/pyproject.toml" "$stamp"
+    [ -f "$stamp" ] && [ -n "${FLEET_JOB-}" ] || cmp -s "$root/pyproject.toml" "$stamp" # jobs install nothing
 }
 
 is_python() {
@@ -28,13 +29,15 @@ if ! ready "$extras" && { [ -n "$extras" ] || ! ready dev; }; then
     "$python" "$root/bin/make-venv" $extras || exit
 fi
 
-FLEET_CALLED=${0%"${0##*/}"} # how hints name the commands where they are not on the caller's PATH
+if [ -z "${FLEET_CALLED+set}" ]; then # how hints name the commands where they are not on the caller's PATH
+    FLEET_CALLED=${0%"${0##*/}"}
+    case ":$PATH:" in
+        *":${FLEET_CALLED%/}:"*) FLEET_CALLED= ;;
+    esac
+fi
 case ":$PATH:" in
-    *":${FLEET_CALLED%/}:"*) FLEET_CALLED= ;;
-esac
-case $PATH in
-    "$venv/bin":*) ;;
-    *) PATH=$venv/bin:$PATH ;;
+    *":$root/bin:"*) ;;
+    *) PATH=$PATH:$root/bin ;;
 esac
 : "${FLEET_SPOOL:=$root/spool}"
 export PATH FLEET_SPOOL FLEET_CALLED

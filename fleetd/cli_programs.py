@@ -67,9 +67,9 @@ def find_program(name: str, environ: Mapping[str, str]) -> str:
 
 
 def path_of(environ: Mapping[str, str]) -> str:
-    """The PATH with this Python's programs at its end: the jobs that are queued name them."""
-    here, path = str(Path(sys.executable).parent), environ.get("PATH") or os.defpath
-    return path if here in path.split(os.pathsep) else path + os.pathsep + here
+    """The PATH, with this Python's programs at its end where it has none: the jobs that are queued name them."""
+    path = environ.get("PATH") or os.defpath
+    return path if shutil.which("fleet-plan", path=path) else path + os.pathsep + str(Path(sys.executable).parent)
 
 
 def start(name: str, arguments: list[str], environ: Mapping[str, str], *, aloud: bool, tied: bool = False) -> Program:

@@ -96,3 +96,16 @@ def test_where_numba_cannot_be_had_it_goes_on_without(copy, tmp_path, monkeypatc
     assert "trying without numba" in err
     python = copy / ".venv" / "bin" / "python"
     assert subprocess.run([python, "-c", "import numba"], capture_output=True, check=False).returncode == 1
+
+
+def test_a_job_finds_its_user_s_python_and_the_checkout_s_commands(copy, tmp_path, monkeypatch):
+    mine = tmp_path / "python3"
+    mine.symlink_to(shutil.which("python3", path="/usr/bin:/usr/local/bin:" + os.environ["PATH"]))
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("FLEET_SPOOL", str(tmp_path / "spool"))
+    finish(start(copy / "bin" / "fleet", "init", "-q"))
+    script = "command -v python3; command -v treadcore; fleet-plan --version >/dev/null && echo plans"
+    finish(start(copy / "bin" / "fleet", "submit", "-q", "--", "sh", "-c", script))
+    finish(start(copy / "bin" / "fleetd", "--once"))
+    (log,) = (tmp_path / "spool").glob("ended/*/*/log")
+    assert log.read_text().splitlines() == [str(mine), str(copy / "bin" / "treadcore"), "plans"]

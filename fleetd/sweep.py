@@ -2,6 +2,9 @@
 
 A row names an attempt when its result is kept beside it (`result_file`), or when a row that is no result says
 "ended/…" in any of its values: so a planner's adopt row keeps the files it rests on. A void row lets go.
+
+A clock alone proves no age: an attempt goes when, besides, the ledger has rows of that many days after its own. So a clock that
+has jumped ahead takes a day of what is to be kept at the most, whatever rows are written by it.
 """
 
 import contextlib
@@ -26,20 +29,28 @@ _NAMED = re.compile(rb'"ended/(\d{4}-\d{2}-\d{2}/[^"/]+)')
 
 
 class Named:
-    """The attempts that standing rows name, and the newest time in the ledger: a fold over rows in any order."""
+    """The attempts that standing rows name, the newest time in the ledger, and its days: a fold over rows in any order."""
 
     def __init__(self) -> None:
         self.newest_s = 0.0
+        self._days: set[int] = set()  # since the epoch
         self._by: dict[tuple[str, int], frozenset[str]] = {}
         self._void: set[tuple[str, int]] = set()
 
     def add(self, row: Row) -> None:
         """Take in one row."""
-        self.newest_s = max(self.newest_s, seconds(row.at))
+        at_s = seconds(row.at)
+        self.newest_s = max(self.newest_s, at_s)
+        self._days.add(int(at_s // DAY_S))
         if row.event == "void":
             self._void |= {(of["host"], of["seq"]) for of in row.body["rows"]}
         elif named := _names(row.event, row.body):
             self._by[row.host, row.seq] = named
+
+    def newest_days(self, count: int, now: float) -> float:
+        """When the last `count` days with rows began, as of `now`, seconds since the epoch; 0 where there are fewer."""
+        lived = sorted(day for day in self._days if day * DAY_S <= now)
+        return lived[-count] * DAY_S if count <= len(lived) else 0.0
 
     def keeps(self, attempt: str) -> bool:
         """Whether a standing row names `attempt`, written <yyyy-mm-dd>/<id>~<attempt>."""
@@ -58,8 +69,9 @@ def due(ended: Path, named: Named, days: float, now: float) -> Iterator[Path]:
     if now > named.newest_s + DAY_S:
         return
     last = utc(now - days * DAY_S)[:10]
+    kept = utc(named.newest_days(int(days), now))[:10] if days >= 1 else "9"
     for day in sorted(scan(ended), key=lambda entry: entry.name):
-        if not _DAY.fullmatch(day.name) or day.name > last or not day.is_dir(follow_symlinks=False):
+        if not _DAY.fullmatch(day.name) or day.name > last or day.name >= kept or not day.is_dir(follow_symlinks=False):
             continue
         with contextlib.suppress(FileNotFoundError), os.scandir(day.path) as attempts:
             for entry in attempts:  # neither the names nor what lstat says of them are kept: there may be a million

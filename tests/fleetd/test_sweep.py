@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from fleetd.job import utc
+from fleetd.job import seconds, utc
 from fleetd.ledger import Row
 from fleetd.sweep import Named, due, remove
 
@@ -74,6 +74,18 @@ def test_what_an_adopt_row_names_stays_and_a_log_is_no_naming(ended):
 def test_nothing_goes_when_the_clock_is_a_day_ahead_of_the_ledger(ended):
     ended("old~1", 900000)
     assert found(ended.root, named({"event": "note", "at": utc(NOW - 90000)})) == []
+
+
+def test_a_clock_that_has_jumped_ahead_takes_one_day_at_the_most(ended):
+    """Whatever is written by it: the ledger has no rows of the days between."""
+    ended("old~1", 100000)
+    jump, lived = 60 * 86400, [{"event": "note", "at": utc(NOW - n * 86400)} for n in range(3)]
+    wrong = [{"event": "note", "at": utc(NOW + jump)} for _ in range(3)]
+    days_after = (NOW - seconds(f"{DAY}T00:00:00Z")) // 86400
+    assert days_after > 3
+    assert found(ended.root, named(*lived, *wrong), days=5.0, now=NOW + jump + 7200) == []
+    assert found(ended.root, named(*lived, *wrong), days=4.0, now=NOW + jump + 7200) == ["old~1"]
+    assert found(ended.root, named(*lived, *wrong), days=4.0, now=NOW) == []
 
 
 def test_a_link_is_removed_and_never_followed(ended, tmp_path_factory):

@@ -63,21 +63,20 @@ PULLS: Final = len(BEHAVIOURS)
 ORDER_ROWS: Final = CARD - STATE_ROWS + 2  # orders, and the two behaviours that gave them
 BEHAVIOUR: Final = CARD
 BEHAVIOURS_FROM: Final = BEHAVIOUR - STATE_ROWS
+_NO_PULL: Final = -(1 << 40)
 _MIDDLE: Final = r.CELL // 2
 
 
 @compiled
-def choose(weights: Whole, w: Row, pull: Whole, me: int) -> int:
-    """The behaviour that pulls most, the first of equals; `weights` (11, 10) and `pull`, room for ten."""
-    pull[:] = 0
-    for k in range(KINDS):
-        felt = np.int32(w[FELT + KINDS * me + k])
-        for b in range(PULLS):
-            pull[b] += np.int32(weights[k, b] * felt)
-    best = 0
-    for b in range(1, PULLS):
-        if pull[b] > pull[best]:
-            best = b
+def choose(weights: Whole, player: int, w: Row, me: int) -> int:
+    """The behaviour that pulls most, the first of equals; `weights` (players, 11, 10)."""
+    best, most = 0, _NO_PULL
+    for b in range(PULLS):
+        pull = 0
+        for k in range(KINDS):
+            pull += weights[player, k, b] * w[FELT + KINDS * me + k]
+        if pull > most:
+            best, most = b, pull
     return best
 
 
@@ -153,15 +152,15 @@ def aim(c: Row, lookup: Bytes, w: Row, me: int) -> int:
 
 
 @compiled
-def play_card(c: Row, lookup: Bytes, weights: Whole, w: Row, pull: Whole, first: int, last: int) -> None:
-    """Ticks first to last - 1 of one play; `weights` (2, 11, 10)."""
+def play_card(c: Row, lookup: Bytes, weights: Whole, e: int, w: Row, first: int, last: int) -> None:
+    """Ticks first to last - 1 of one play; `weights` (2 * plays, 11, 10), two rows a play."""
     for now in range(first, last):
         if now % r.BLOCK == 0:
             begin_block(c, lookup, now)
         if now % r.THINK == 0:
             perceive(c, lookup, w)
             for me in range(2):
-                c[BEHAVIOUR + me] = choose(weights[me], w, pull, me)
+                c[BEHAVIOUR + me] = choose(weights, 2 * e + me, w, me)
             for me in range(2):
                 give_orders(c, lookup, w, me, c[BEHAVIOUR + me])
         tick(c, lookup, now)
@@ -169,11 +168,11 @@ def play_card(c: Row, lookup: Bytes, weights: Whole, w: Row, pull: Whole, first:
 
 @kernel
 def _play_columns(block: Ints, orders: Ints, lookup: Bytes, weights: Whole, first: int, last: int) -> None:
-    c, w, pull = np.empty(BEHAVIOUR + 2, np.int64), np.empty(SEEN, np.int64), np.empty(PULLS, np.int32)
+    c, w = np.empty(BEHAVIOUR + 2, np.int64), np.empty(SEEN, np.int64)
     for e in range(block.shape[1]):
         c[:STATE_ROWS] = block[:, e]
         c[STATE_ROWS:] = orders[:, e]
-        play_card(c, lookup, weights[e], w, pull, first, last)
+        play_card(c, lookup, weights, e, w, first, last)
         block[:, e] = c[:STATE_ROWS]
         orders[:, e] = c[STATE_ROWS:]
 
@@ -184,4 +183,4 @@ def play_columns(block: Ints, orders: Ints, weights: Whole, first: int, last: in
     `orders` (ORDER_ROWS, N) carries what the brains want from a call to the next; where `first` is a multiple of THINK
     it may hold anything.
     """
-    _play_columns(block, orders, LOOKUP, weights, first, last)
+    _play_columns(block, orders, LOOKUP, weights.reshape(-1, *weights.shape[2:]), first, last)

@@ -28,7 +28,7 @@ from planner.arena.kernel_observe import Sight, observe
 from planner.arena.kernel_senses import FELT, KINDS, SEEN, perceive
 from planner.arena.senses import FEATURES, ONE
 from planner.arena.state import STATE_ROWS, Ints
-from planner.brain.kernel import PULLS, choose, give_orders
+from planner.brain.kernel import choose, give_orders
 from planner.brain.scripted import Whole
 from planner.train.pool import OPPONENT_STREAM, SEED_STREAM, SEEDS
 from planner.train.rewards import GRID
@@ -131,63 +131,85 @@ def decide(c: Row, lookup: Bytes, w: Row, now: int, behaviours: tuple[int, int])
         tick(c, lookup, now + after)
 
 
+@compiled
+def show_first(a: Arrays, c: Row, w: Row, lookup: Bytes, e: int, now: int, obs: Sight) -> None:
+    """What is seen first of a duel that has begun; the card goes back to its column."""
+    perceive(c, lookup, w)
+    observe(c, lookup, w, 0, now, obs)
+    put(a.state, e, c)
+
+
+@compiled
+def take(state: Ints, e: int, c: Row) -> None:
+    for k in range(STATE_ROWS):
+        c[k] = state[k, e]
+
+
+@compiled
+def put(state: Ints, e: int, c: Row) -> None:
+    for k in range(STATE_ROWS):
+        state[k, e] = c[k]
+
+
+@compiled
+def begin_next(a: Arrays, c: Row, lookup: Bytes, ends: Ints, seed: int, e: int, now: int) -> None:
+    """The next duel of env `e`."""
+    a.episode[e] += 1
+    a.acted[e] = -1
+    a.opponent[e] = draw_opponent(ends, seed, e, a.episode[e])
+    begin_env(c, lookup, seed, e, a.episode[e], now)
+
+
 @kernel
 def begin_envs(a: Arrays, lo: int, hi: int, lookup: Bytes, ends: Ints, seed: int, obs: Sight) -> None:
     """duel.Duel.reset."""
     c, w = np.zeros(CARD, np.int64), np.empty(SEEN, np.int64)
     for e in range(lo, hi):
-        a.episode[e], a.acted[e] = 0, -1
-        a.opponent[e] = draw_opponent(ends, seed, e, 0)
-        begin_env(c, lookup, seed, e, 0, 0)
-        perceive(c, lookup, w)
-        observe(c, lookup, w, 0, 0, obs[e - lo])
-        a.state[:, e] = c[:STATE_ROWS]
+        a.episode[e] = -1
+        begin_next(a, c, lookup, ends, seed, e, 0)
+        show_first(a, c, w, lookup, e, 0, obs[e - lo])
 
 
 @kernel
 def step_envs(a: Arrays, lo: int, hi: int, behaviours: Ints, g: Given, seed: int, now: int, out: Out) -> None:
     """duel.Duel.step; `behaviours` (2, hi-lo), in row 1 -1 where the opponent's weights decide."""
     c, w, v = np.zeros(CARD, np.int64), np.empty(SEEN, np.int64), np.empty(TERMS, np.int64)
-    old, new, pull = np.empty(_MARKS, np.int64), np.empty(_MARKS, np.int64), np.empty(PULLS, np.int32)
+    old, new = np.empty(_MARKS, np.int64), np.empty(_MARKS, np.int64)
     after = now + r.THINK
     for e in range(lo, hi):
         i = e - lo
-        c[:STATE_ROWS] = a.state[:, e]
+        take(a.state, e, c)
         perceive(c, g.lookup, w)
         mark(c, w, old)
         mine, theirs = behaviours[0, i], behaviours[1, i]
         if theirs < 0:
-            theirs = choose(g.weights[a.opponent[e]], w, pull, 1)
+            theirs = choose(g.weights, a.opponent[e], w, 1)
         decide(c, g.lookup, w, now, (mine, theirs))
         perceive(c, g.lookup, w)
         observe(c, g.lookup, w, 0, after, out.obs[i])
         mark(c, w, new)
         ended = 1 if c[OVER] != 0 or after - c[BORN] >= r.DUEL_LIMIT else 0
         value(c, old, new, ended, v)
-        for k in range(2):
-            v[TERMS - 2 + k] = g.liked[k, mine] * (1 - ended) - g.liked[k, a.acted[e]]
-        paid = 0
-        for k in range(TERMS):
-            paid += g.pay[k] * v[k]
-        out.reward[i] = np.float32(paid * _PAID)
+        out.reward[i] = pay(g, v, ended, mine, a.acted[e])
         out.terminated[i], out.truncated[i] = ended, 0
         a.acted[e] = mine
         if ended:
             out.final_obs[i] = out.obs[i]
             out.score[i] = np.float32(1 + c[WON] - c[WON + 1]) * np.float32(0.5)
-            begin_next(a, c, w, g, seed, e, after)
-            observe(c, g.lookup, w, 0, after, out.obs[i])
-        a.state[:, e] = c[:STATE_ROWS]
+            begin_next(a, c, g.lookup, g.ends, seed, e, after)
+            show_first(a, c, w, g.lookup, e, after, out.obs[i])
+        put(a.state, e, c)
 
 
 @compiled
-def begin_next(a: Arrays, c: Row, w: Row, g: Given, seed: int, e: int, now: int) -> None:
-    """The next duel of env `e`, and what is perceived of it."""
-    a.episode[e] += 1
-    a.acted[e] = -1
-    a.opponent[e] = draw_opponent(g.ends, seed, e, a.episode[e])
-    begin_env(c, g.lookup, seed, e, a.episode[e], now)
-    perceive(c, g.lookup, w)
+def pay(g: Given, v: Row, ended: int, mine: int, acted: int) -> float:
+    """The weighted sum of all terms, rounded once."""
+    for k in range(2):
+        v[TERMS - 2 + k] = g.liked[k, mine] * (1 - ended) - g.liked[k, acted]
+    paid = 0
+    for k in range(TERMS):
+        paid += g.pay[k] * v[k]
+    return paid * _PAID
 
 
 @kernel
@@ -195,6 +217,6 @@ def show_rivals(state: Ints, envs: Ints, lookup: Bytes, now: int, obs: Sight) ->
     """What the opponents see in `envs`."""
     c, w = np.zeros(CARD, np.int64), np.empty(SEEN, np.int64)
     for i in range(envs.size):
-        c[:STATE_ROWS] = state[:, envs[i]]
+        take(state, envs[i], c)
         perceive(c, lookup, w)
         observe(c, lookup, w, 1, now, obs[i])

@@ -2,7 +2,8 @@
 
 Reaping and recovering are one: each step that is missing is done, whoever left it. First match wins: (1) exit.json parses:
 done. (2) The lease is held, or the recorded pid lives with its start time: running. (3) Claimed under another boot: lost.
-(4) No pid.json: never started. (5) Else lost. An error that leaves it open (EIO, ESTALE) is raised: unknown is not lost.
+(4) No pid.json, nor what else a start leaves: never started. (5) Else lost. An error that leaves it open (EIO, ESTALE) is
+raised: unknown is not lost.
 """
 
 import contextlib
@@ -17,9 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fleetd.claim import requeue, token_of
+from fleetd.claim import Claim, requeue, token_of
 from fleetd.errors import BadData
-from fleetd.files import Found, fsync_directory, look, place, replace_file
+from fleetd.files import fsync_directory, look, place, replace_file, write_file
 from fleetd.job import (
     MAX_DECLINED,
     Job,
@@ -67,12 +68,11 @@ def judge(path: Path) -> Verdict:
     try:
         lease = take_lease(path / "lock")
     except FileNotFoundError:
-        pid_file = look(path / "pid.json")
-        return Verdict(state=_unleased(path, started=pid_file is not None), pid=_pid_record(pid_file), lease=None)
+        pid = _read_pid(path)
+        return Verdict(state=_unleased(path, pid, started=was_started(path)), pid=pid, lease=None)
     try:
-        pid_file = look(path / "pid.json")
-        pid = _pid_record(pid_file)
-        state = _state(path, pid, started=pid_file is not None, held=lease is None)
+        pid = _read_pid(path)
+        state = _state(path, pid, started=was_started(path), held=lease is None)
     except OSError:
         if lease is not None:
             os.close(lease)
@@ -80,9 +80,12 @@ def judge(path: Path) -> Verdict:
     return Verdict(state=state, pid=pid, lease=lease)
 
 
-def _unleased(path: Path, *, started: bool) -> State:
+def _unleased(path: Path, pid: Mapping[str, Any], *, started: bool) -> State:
+    """Of an attempt without a `lock`: a claim on its way, or its job has removed that."""
     if has_exit(path):
         return State.DONE
+    if _lives(pid):
+        return State.RUNNING
     if not (path / "job.json").exists() and not started:
         return State.EMPTY
     return State.LOST if started else State.UNSTARTED
@@ -96,6 +99,29 @@ def _state(path: Path, pid: Mapping[str, Any], *, started: bool, held: bool) -> 
     if not started and not (path / "job.json").exists():
         return State.EMPTY
     return State.LOST if started or _other_boot(path) else State.UNSTARTED
+
+
+def was_started(path: Path) -> bool:
+    """Whether anything shows that the attempt's job was started: it may have removed most of that. Raises OSError."""
+    return any(_stands(f"{path}/{name}") for name in ("pid.json", "exit.part", "log"))
+
+
+def _stands(path: str) -> bool:
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def restore(taken: Claim) -> None:
+    """Make anew what a job whose parent has died removed of its attempt, or it would count as never started. Raises OSError."""
+    os.makedirs(taken.path, exist_ok=True)
+    ran = encode_json({"boot": boot_id(), "attempt": taken.job.attempt})
+    missing = {"lock": taken.token.encode(), "job.json": encode_job(taken.job)}
+    for name, data in (missing if was_started(taken.path) else missing | {"pid.json": ran}).items():
+        with contextlib.suppress(FileExistsError):
+            write_file(taken.path / name, data)
 
 
 def has_exit(path: Path) -> bool:
@@ -112,8 +138,9 @@ def _object(data: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _pid_record(found: Found | None) -> dict[str, Any]:
-    """pid.json, or nothing where it isn't what a parent writes: that counts as started."""
+def _read_pid(path: Path) -> dict[str, Any]:
+    """pid.json, or the first one, which exit.json's block begins as; nothing where neither is what a parent writes."""
+    found = look(path / "pid.json") or look(path / "exit.part")
     value = (_object(found.data) if found else None) or {}
     numbers = all(
         value.get(key) is None or type(value.get(key)) is int for key in ("pid", "parent", "pgid", "lane", "attempt")
@@ -181,6 +208,11 @@ def lost(reason: str) -> Result:
     return Result(outcome=Outcome.LOST, reason=reason, ended=utc(time.time()))
 
 
+def cancelled() -> Result:
+    """The result of an attempt that was called back before its job was started."""
+    return Result(outcome=Outcome.CANCELLED, reason="cancelled before it started", ended=utc(time.time()))
+
+
 def read_job(path: Path, pid: Mapping[str, Any]) -> Job:
     """The attempt's job; one whose file was spoilt keeps its name and number, and runs nothing again."""
     try:
@@ -200,6 +232,8 @@ def ended(path: Path, host: str, result: Result, pid: Mapping[str, Any], at: str
     if given_up:
         result = replace(result, outcome=Outcome.FAILED, reason=f"declined {MAX_DECLINED} times")
     following = None if given_up else next_attempt(job, result, host)
+    if following and os.path.exists(f"{path}/cancel"):
+        following = None  # the cancel came too late for this attempt, not for the job
     row = {"event": "result", "host": host, "at": at, "job": job.id, "attempt": job.attempt, "kind": job.kind}
     row |= {name: getattr(result, name) for name in Result.__dataclass_fields__} | {
         "next": following.attempt if following else None,

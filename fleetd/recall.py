@@ -11,7 +11,7 @@ from fleetd import claim, reap
 from fleetd.errors import BadData, IOFailed, NotFound, TryLater
 from fleetd.files import look, write_file
 from fleetd.history import History
-from fleetd.job import Outcome, Result, decode_job, utc
+from fleetd.job import Outcome, decode_job, utc
 from fleetd.lane import Fate
 from fleetd.lease import boot_id, only_one
 from fleetd.ledger import Ledger, Row
@@ -52,8 +52,7 @@ def cancel(spool: Spool, host: str, id_: str) -> str:
 
 def _end_cancelled(spool: Spool, host: str, path: Path) -> None:
     """The caller holds the lease. Raises OSError."""
-    result = Result(outcome=Outcome.CANCELLED, reason="cancelled before it started", ended=utc(time.time()))
-    reap.write_exit(path, result)
+    reap.write_exit(path, reap.cancelled())
     end = reap.ended(path, host, reap.read_exit(path), {}, utc(time.time()), reap.read_job(path, {}))
     reap.finish(spool, Ledger(spool.ledger_d), host, [end])
 
@@ -68,7 +67,7 @@ def _carried_on(spool: Spool, host: str, id_: str) -> bool:
         return False
     try:
         with only_one(spool.hosts / f"{host}.lock", "fleetd"):
-            return not os.path.lexists(path / "pid.json") and _end_taken(spool, host, path)
+            return not reap.was_started(path) and _end_taken(spool, host, path)
     except TryLater:
         return False
 

@@ -3,12 +3,14 @@
 It gets an order (one line of JSON) on its socket, takes the attempt's lease, starts the job as the head of a new session,
 waits, enforces the time limit and the log's cap, ends what is left of the tree, and writes exit.json by rename. Then it
 says so and waits for the next order; when the daemon is gone it ends with the last it has. On SIGTERM it ends the job first.
+On SIGCONT it looks whether the job it runs, and no other one, is to be ended: for a file `cancel` in its directory.
 """
 
 import contextlib
 import errno
 import fcntl
 import json
+import mmap
 import os
 import select
 import signal
@@ -39,11 +41,11 @@ class NotNow(Exception):
 
 
 class Parent:
-    """This process: its lane's socket, the pipe that signals wake it by, and whether it was told to end."""
+    """This process: its lane's socket, the pipe that signals wake it by, whether it was told to end, or to look."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        self.sock = sock
-        self.told_to_end = False
+    def __init__(self, sock: socket.socket, begun: mmap.mmap) -> None:
+        self.sock, self._begun = sock, begun
+        self.told_to_end = self.told_to_look = False
         self.last_ok = True
         self.pid, self.born = os.getpid(), born(os.getpid())
         self.environ, self.shelters = dict(os.environb), shelter.shelters(os.environ)
@@ -60,12 +62,20 @@ class Parent:
         if not hasattr(os, "pidfd_open"):
             signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, self._end)
+        signal.signal(signal.SIGCONT, self._look)
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         os.umask(0o022)
         self.has_all = become_subreaper()  # whoever of a job loses its own parent becomes a child of this process
 
     def _end(self, *_: object) -> None:
-        self.told_to_end = True
+        self.told_to_end = self.told_to_look = True
+
+    def _look(self, *_: object) -> None:
+        self.told_to_look = True
+
+    def begin(self, mark: str) -> None:
+        """Note in the memory shared with the daemon that the job with this mark starts: the job cannot take that back."""
+        self._begun[:] = mark.encode().ljust(len(self._begun), b"\0")
 
     def wait(self, timeout_s: float, fd: int | None = None) -> None:
         """Sleep until a signal, until `fd` is readable, or until the time is over."""
@@ -146,20 +156,25 @@ def _run_leased(parent: Parent, order: Mapping[str, Any], path: str, lease: int)
     except OSError as error:
         if reserved >= 0:
             os.close(reserved)
-        with contextlib.suppress(OSError):
-            os.unlink(f"{path}/pid.json")
+        _forget(path)
         return _not_started(path, error.strerror)
     try:
         said = _attempt(parent, order, record, Streams(null=parent.null, log=log, lease=lease))
     except NotNow as error:
         os.close(reserved)
-        with contextlib.suppress(OSError):
-            os.unlink(f"{path}/pid.json")
+        _forget(path)
         return _not_started(path, str(error))
     finally:
         os.close(log)
     _write_exit(parent, path, order["mark"], reserved, said)
     return b'{"exit":%s,"pid":%s}' % (said, record.line)
+
+
+def _forget(path: str) -> None:
+    """Remove what says that the job was started."""
+    for name in ("pid.json", "exit.part", "log"):
+        with contextlib.suppress(OSError):
+            os.unlink(f"{path}/{name}")
 
 
 class _Pid:
@@ -201,6 +216,7 @@ def _attempt(parent: Parent, order: Mapping[str, Any], pid: _Pid, streams: Strea
     started, began, tick = time.time(), time.monotonic(), boot_ticks()
     try:
         environ = parent.environ | {os.fsencode(k): os.fsencode(v) for k, v in order["env"].items()}
+        parent.begin(order["mark"])
         leader = spawn(order["argv"], environ, order["cwd"], streams)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno in _NOT_NOW:
@@ -249,9 +265,9 @@ def _wait(parent: Parent, order: Mapping[str, Any], leader: int, log: CappedLog)
     with _end_of(leader) as end:
         while not has_ended(leader):
             now = time.monotonic()
-            if ending is None and (parent.told_to_end or now >= deadline):
-                cause = _cause(parent, order)
-                ending = _ending(order, leader)
+            if ending is None and (parent.told_to_look or now >= deadline):
+                cause = _cause(parent, order, late=now >= deadline)
+                ending = _ending(order, leader) if cause else None
             if ending is not None:
                 ending.step(now)
             wake_at = min(deadline if ending is None else now + ending.pause_s, _tend(log, now))
@@ -281,10 +297,14 @@ def _tend(log: CappedLog, now: float) -> float:
         return now + 1.0
 
 
-def _cause(parent: Parent, order: Mapping[str, Any]) -> Outcome:
-    if not parent.told_to_end:
-        return Outcome.TIMEOUT
-    return Outcome.CANCELLED if os.path.exists(f"{order['path']}/cancel") else Outcome.STOPPED
+def _cause(parent: Parent, order: Mapping[str, Any], *, late: bool) -> Outcome | None:
+    """Why the job is to be ended now, or None."""
+    parent.told_to_look = False
+    if os.path.exists(f"{order['path']}/cancel"):
+        return Outcome.CANCELLED
+    if parent.told_to_end:
+        return Outcome.STOPPED
+    return Outcome.TIMEOUT if late else None
 
 
 def _ending(order: Mapping[str, Any], leader: int | None) -> Ending:
@@ -368,8 +388,10 @@ def _exit_stands(path: str, fd: int, data: bytes) -> bool:
     return False
 
 
-def main(fd: int) -> None:
-    """The lane's parent: `fd` is its end of the socket to the daemon."""
+def main(fd: int, begun: int) -> None:
+    """The lane's parent: `fd` is its end of the socket to the daemon, `begun` the file of what they share of memory."""
     fcntl.fcntl(fd, fcntl.F_SETFD, fcntl.FD_CLOEXEC)
+    memory = mmap.mmap(begun, 0)
+    os.close(begun)
     with socket.socket(fileno=fd) as sock:
-        Parent(sock).serve()
+        Parent(sock, memory).serve()

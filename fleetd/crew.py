@@ -2,22 +2,25 @@
 
 import contextlib
 import json
+import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from fleetd.claim import Claim
 from fleetd.job import encode_json
 
-_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from fleetd.child import main; main(int(sys.argv[2]))"
+_BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from fleetd.child import main; main(*map(int, sys.argv[2:]))"
 _WITHHELD = ("NOTIFY_SOCKET", "INVOCATION_ID", "FLEET_CLAIM", "FLEET_PREVIOUS", "FLEET_BUILD")
 _WITHHELD_HEADS = ("WATCHDOG_", "LISTEN_", "PYTHON")
-_AT_DOOR = 1 << 18  # bytes of orders that a lane's parent has not read: a full socket would keep the daemon waiting
+_AT_DOOR = 1 << 18  # bytes of orders that a lane's parent has not read
+_MARK = 64  # bytes that a mark has room in
 _FEW = 4  # orders that a lane still has when it is given more
 
 
@@ -44,6 +47,16 @@ def _ahead(quick_s: float) -> int:
     return 16 if quick_s < 0.005 else 8 if quick_s < 0.02 else 1 if quick_s < 0.1 else 0
 
 
+def _shared() -> IO[bytes]:
+    """Memory that a parent can be given; it says there whose job it has started, for which the daemon need not wake."""
+    if hasattr(os, "memfd_create"):
+        file: IO[bytes] = os.fdopen(os.memfd_create("begun"), "r+b", buffering=0)
+    else:
+        file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with the lane
+    file.truncate(_MARK)
+    return file
+
+
 class Lane:
     """One parent process and the socket to it. `orders`: the attempts it was ordered to run, oldest first, by path."""
 
@@ -54,13 +67,16 @@ class Lane:
         self.quick_s = float("inf")  # how long its last attempt took
         self.since = 0.0  # when its oldest order became due, monotonic seconds
         self.has_spoken = False
+        self._unsent = b""
+        self._begun = _shared()
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _AT_DOOR)
         root = str(Path(__file__).resolve().parent.parent)
+        fds = theirs.fileno(), self._begun.fileno()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-S", "-E", "-c", _BOOT, root, str(theirs.fileno())],
-                pass_fds=(theirs.fileno(),),
+                [sys.executable, "-S", "-E", "-c", _BOOT, root, *map(str, fds)],
+                pass_fds=fds,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -81,16 +97,34 @@ class Lane:
         return self._sock.fileno()
 
     def order(self, taken: Claim, order: Mapping[str, Any]) -> None:
-        """Have it run the claim when it is done with those before. Raises OSError when the parent is gone."""
+        """Have it run the claim when it is done with those before. What the socket doesn't take now is sent by `send`."""
         ahead = bool(self.orders)
         if not ahead:
             self.since, self.gpus = time.monotonic(), tuple(order["gpus"])
         self.orders[str(taken.path)] = taken
-        self._sock.sendall(encode_json({**order, "ahead": ahead}) + b"\n")
+        self._unsent += encode_json({**order, "ahead": ahead}) + b"\n"
+        self.send()
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether it has not been told all its orders: it takes in none, as long as it is stopped."""
+        return bool(self._unsent)
+
+    def send(self) -> None:
+        """Tell it what it has not been told, as far as it takes that now; that it is gone is for `hear` to say."""
+        with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
+            while self._unsent:
+                self._unsent = self._unsent[self._sock.send(self._unsent, socket.MSG_DONTWAIT) :]
+
+    def begun(self) -> Claim | None:
+        """Of what it has not answered: the claim whose job it has started."""
+        mark = os.pread(self._begun.fileno(), _MARK, 0).rstrip(b"\0").decode()
+        return next((taken for taken in self.orders.values() if taken.token == mark), None)
 
     def hear(self) -> tuple[list[Answer], bool]:
         """Its answers since the last call, and whether it still lives."""
         alive = True
+        self.send()
         with contextlib.suppress(BlockingIOError):
             try:
                 while data := self._sock.recv(1 << 16, socket.MSG_DONTWAIT):
@@ -120,6 +154,7 @@ class Lane:
     def close(self) -> None:
         """Let go of it: it ends when its attempt has."""
         self._sock.close()
+        self._begun.close()
 
     def has_ended(self) -> bool:
         """Whether its process is gone; asked until it is, so that it leaves no zombie."""
@@ -137,6 +172,7 @@ class Crew:
         self._environ = dict(environ)
         self.lanes: list[Lane] = []
         self._dying: list[Lane] = []
+        self.orphaned: list[Claim] = []  # whose jobs were started by a parent that has died since, and not yet judged
         self.stillborn = False  # whether one that died lately had never said anything
 
     def idle(self) -> Lane:
@@ -151,7 +187,7 @@ class Crew:
 
     def quick(self) -> Lane | None:
         """A lane whose jobs end so soon that its next one may be waiting at its door; the one with fewest waiting."""
-        ready = [lane for lane in self.lanes if 0 < len(lane.orders) <= _ahead(lane.quick_s)]
+        ready = [lane for lane in self.lanes if 0 < len(lane.orders) <= _ahead(lane.quick_s) and not lane.has_unsent]
         return min(ready, key=lambda lane: len(lane.orders), default=None)
 
     def stocked_s(self) -> float:
@@ -172,6 +208,7 @@ class Crew:
             if not alive:
                 died = True
                 self.stillborn |= not lane.has_spoken
+                self.orphaned += filter(None, [lane.begun()])
                 lane.close()
                 self.lanes.remove(lane)
                 self._dying.append(lane)

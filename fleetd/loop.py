@@ -43,6 +43,9 @@ class Wakes:
         waited = select.poll()
         for fd in (self._read, *(lane.fileno() for lane in keeper.crew.lanes), *self._adopted.values()):
             waited.register(fd, select.POLLIN)
+        for lane in keeper.crew.lanes:
+            if lane.has_unsent:
+                waited.register(lane.fileno(), select.POLLIN | select.POLLOUT)
         if watching is not None:
             waited.register(watching, select.POLLIN)
         waited.poll(seconds * 1000)

@@ -126,6 +126,7 @@ class Keeper:
             self._books.take_in(now)  # a row may have been written before what failed failed
         answers, died = self.crew.hear()
         look = self._look_again or self._poked or died or now >= self._look_at or bool(self.ward.found)
+        look |= self.ward.has_ends
         self._look_again = True  # whatever goes wrong from here on is found by listing
         ends = [self.ward.heard(answer) for answer in answers if answer.started]
         for answer in answers:
@@ -164,7 +165,7 @@ class Keeper:
 
     def _end_what_must(self, now: float, asked: Mode) -> None:
         halting = asked is Mode.HALT or self.halt.halting()
-        if self._poked or now >= self._cancel_at:
+        if self._poked or self.ward.cancelling or now >= self._cancel_at:
             self._cancel_at = now + self.settings.poll_s
             self.ward.heed(now)
         self.ward.stand_in(now)

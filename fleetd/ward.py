@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetd import claim, reap
+from fleetd.claim import Claim
 from fleetd.crew import Answer, Crew, Lane
 from fleetd.errors import BadData
 from fleetd.files import look, scan
@@ -23,9 +24,10 @@ from fleetd.orphan import Orphan
 from fleetd.reap import End, State, Verdict
 from fleetd.settings import Settings
 from fleetd.spool import Spool
-from fleetd.tree import unkillable
+from fleetd.tree import send, unkillable
 
 RECALL_S = 0.25
+_AGAIN_S = 0.25  # how often a parent that is to end its job is continued, should it be stopped
 _CLAIM = re.compile(NAME.pattern + r"~\d+~[0-9a-f]+\.json", re.ASCII)
 
 
@@ -71,6 +73,8 @@ class Ward:
         self._found: list[Attempt] = []
         self.unknown: list[str] = []
         self.returned: list[str] = []  # what was put back into queue/ and not yet asked for
+        self.cancelling = False  # whether to `heed` again soon
+        self.has_ends = False  # whether to `look`: something was called back
         self._told: set[str] = set()
         self._orphans: dict[str, Orphan] = {}
         self._unkillable: dict[str, tuple[int, ...]] = {}
@@ -96,6 +100,8 @@ class Ward:
         What has ended is given back, to be finished.
         """
         self._found, self.unknown, ends = [], [], []
+        self.has_ends = False
+        self._restore()
         ordered = self._crew.ordered()
         for entry in sorted(scan(self._spool.running / self._host), key=lambda entry: entry.name):
             path = Path(entry.path)
@@ -113,6 +119,14 @@ class Ward:
         for gone in set(self._orphans) - here:
             self._orphans.pop(gone).close()
         return ends
+
+    def _restore(self) -> None:
+        for taken in list(self._crew.orphaned):
+            try:
+                reap.restore(taken)
+                self._crew.orphaned.remove(taken)
+            except OSError as error:
+                self.unknown.append(f"{taken.path}: {error}")
 
     def heard(self, answer: Answer) -> End:
         """The end of an attempt as its parent told it: nothing needs to be read again."""
@@ -143,6 +157,9 @@ class Ward:
                     self._found.append(_attempt(path, verdict))
                 case State.LOST:
                     self._lose(path, verdict, now)
+                case State.UNSTARTED if os.path.exists(path / "cancel"):
+                    reap.write_exit(path, reap.cancelled())
+                    return [self._end(path, verdict)]
                 case State.UNSTARTED:
                     claim.unclaim(self._spool, path)
                     self.returned.append(path.name)
@@ -179,25 +196,35 @@ class Ward:
         return self._orphans[at]
 
     def end(self, attempt: Attempt, outcome: Outcome, now: float) -> bool:
-        """See to it that the attempt ends; True the first time. Its parent, told by SIGTERM, does it, or else we do."""
+        """See to it that the attempt ends; True the first time. Its parent, told by SIGTERM, does it, or else we do.
+
+        A parent that is to end what was cancelled, and nothing else, finds that out itself; one that is stopped goes on.
+        """
         if not attempt.known:
             return False
         first = str(attempt.path) not in self._told
-        self._told.add(str(attempt.path))
+        if outcome is not Outcome.CANCELLED:
+            self._told.add(str(attempt.path))
         if attempt.parent is None:
             reason = "its parent had died; what was left of it was ended"
             result = Result(outcome=outcome, reason=reason, ended=utc(time.time()))
             with contextlib.suppress(OSError):  # the next pass tries again
                 self._orphan(attempt).end(result, self.settings.grace_s, now)
-        elif first:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(attempt.parent, signal.SIGTERM)
+        elif first and outcome is not Outcome.CANCELLED:
+            send([attempt.parent], signal.SIGTERM, signal.SIGCONT)
+        else:
+            send([attempt.parent], signal.SIGCONT)
         return first
 
     def heed(self, now: float) -> None:
         """What was left in the attempts' directories: a file `cancel` by somebody, word of what it cannot end by a parent."""
+        self.cancelling = False
+        for lane in self._crew.lanes:
+            self._heed_cancels(lane, now)
         for attempt in self.running:
-            if os.path.exists(attempt.path / "cancel") and self._runs_alone(attempt, now):
+            if attempt.parent is not None:  # it looks for `cancel` itself, and goes on if somebody stopped it
+                send([attempt.parent], signal.SIGCONT)
+            elif os.path.exists(attempt.path / "cancel"):
                 self.end(attempt, Outcome.CANCELLED, now)
         said = {attempt.id: unkillable(attempt.path) for attempt in self.running}
         self._unkillable = {id_: pids for id_, pids in said.items() if pids}
@@ -236,29 +263,32 @@ class Ward:
             if not lane.orders or now - lane.since <= RECALL_S:
                 continue
             lane.quick_s = float("inf")
-            self._clear_door(lane, now)
+            for taken in list(lane.orders.values())[1:]:
+                self._take_back(lane, taken, now)
 
-    def _clear_door(self, lane: Lane, now: float) -> bool:
-        """Take back what waits at the lane's door. False when some of it runs or has run. Raises OSError."""
-        for taken in list(lane.orders.values())[1:]:
-            verdict = reap.judge(taken.path)
-            if verdict.state is State.UNSTARTED:
-                self._act(taken.path, verdict, now)
-                del lane.orders[str(taken.path)]
-            elif verdict.lease is not None:
-                os.close(verdict.lease)  # it has run by now, and its parent's answer is on the way
-        return len(lane.orders) <= 1
+    def _heed_cancels(self, lane: Lane, now: float) -> None:
+        """Of the lane's orders the cancelled ones end before they start; one that runs, its parent ends."""
+        for taken in list(lane.orders.values()):
+            if os.path.exists(f"{taken.path}/cancel"):
+                self.cancelling = True
+                with contextlib.suppress(OSError):
+                    self._take_back(lane, taken, now)
 
-    def _runs_alone(self, attempt: Attempt, now: float) -> bool:
-        """Whether a SIGTERM to its parent ends this attempt and no other one, which runs in its place by now."""
-        lanes = [lane for lane in self._crew.lanes if str(attempt.path) in lane.orders]
-        with contextlib.suppress(OSError):
-            return all(self._clear_door(lane, now) for lane in lanes)
-        return False
+    def _take_back(self, lane: Lane, taken: Claim, now: float) -> None:
+        """Take the claim from the lane if its parent has not started it. Raises OSError."""
+        verdict = reap.judge(taken.path)
+        if verdict.state is State.UNSTARTED:
+            self.has_ends |= bool(self._act(taken.path, verdict, now))
+            del lane.orders[str(taken.path)]
+        elif verdict.lease is not None:
+            os.close(verdict.lease)  # it has run by now, and its parent's answer is on the way
 
     def due_in(self, now: float) -> float:
-        """Seconds until an attempt without a parent needs something again."""
-        return min((orphan.due_in(now) for orphan in self._orphans.values()), default=float("inf"))
+        """Seconds until something must be done again for what is being ended, or has no parent."""
+        if self.has_ends:
+            return 0.0
+        due = min((orphan.due_in(now) for orphan in self._orphans.values()), default=float("inf"))
+        return min(due, _AGAIN_S) if self.cancelling or self._told else due
 
 
 def _attempt(path: Path, verdict: Verdict) -> Attempt:

@@ -3,9 +3,12 @@
 import fcntl
 import json
 import os
+import signal
+import socket
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -13,8 +16,11 @@ import pytest
 from fleetd import child
 from fleetd.claim import claim, unclaim
 from fleetd.crew import Crew
+from fleetd.errors import FleetError
 from fleetd.history import History
 from fleetd.job import Job, seconds
+from fleetd.order import order
+from fleetd.recall import cancel
 from fleetd.settings import Settings
 from fleetd.ward import Ward
 
@@ -97,16 +103,98 @@ def test_what_has_run_at_a_door_by_now_is_not_taken_back(rig, door):
     assert [path.rpartition("/")[2] for path in lane.orders] == ["head", "ran"]
 
 
-def test_a_cancel_ends_none_that_runs_in_the_place_of_what_is_over(rig, door, wait_for):
+@pytest.mark.parametrize("take_back", [Ward.heed, lambda ward, now: ward.recall(now + 60)])
+def test_what_was_cancelled_at_a_door_ends_by_that_and_is_not_put_back(rig, door, take_back):
     ward, lane = door
-    (rig.attempt("head") / "cancel").touch()
-    ward.heed(lane.since)
-    time.sleep(0.2)
-    assert not lane.has_ended()
-    del lane.orders[str(rig.attempt("ran"))]
-    ward.heed(lane.since)
+    (rig.attempt("waits") / "cancel").touch()
+    take_back(ward, lane.since)
+    assert [path.rpartition("/")[2] for path in lane.orders] == ["head", "ran"]
+    assert ward.has_ends
+    assert [(end.path.name, end.row["outcome"]) for end in ward.look(lane.since, set())] == [("waits", "cancelled")]
+    assert rig.spool.waiting() == []
+
+
+def test_a_cancel_holds_wherever_it_finds_the_job(rig, wait_for):
+    crowd(rig, before=40, after=20)
+    rig.start(lanes=1)
+    rig.pid("b-long")
+    for name in ("c000", "c001", "c019"):
+        cancel(rig.spool, "calber", name)
+    wait_for(lambda: len(rig.rows()) == 61)
+    assert {row["job"] for row in rig.rows() if row["outcome"] == "cancelled"} == {"c000", "c001", "c019"}
+
+
+def test_a_cancel_ends_no_other_job_and_the_lane_lives_on(rig, wait_for):
+    names = [rig.drop(f"j{n:02d}", "sleep", "0.06") for n in range(40)]
+    rig.start(lanes=1)
+    wait_for(rig.rows)
+    (parent,) = rig.parents()
+    asked = set()
+    for many in range(3, 41, 3):
+        asked.update(name for name in names if (rig.attempt(name) / "pid.json").exists() and called_back(rig, name))
+        wait_for(partial(ended_are, rig, many))
+    wait_for(partial(ended_are, rig, 40))
+    outcomes = {row["job"]: row["outcome"] for row in rig.rows()}
+    assert {name for name, outcome in outcomes.items() if outcome != "ok"} <= asked
+    assert set(outcomes.values()) == {"ok", "cancelled"}
+    assert rig.parents() == {parent}
+
+
+def ended_are(rig, many):
+    """Whether so many have."""
+    return len(rig.rows()) >= many
+
+
+def called_back(rig, name):
+    """Whether it was there still to be cancelled."""
+    try:
+        return cancel(rig.spool, "calber", name)
+    except FleetError:
+        return None
+
+
+@pytest.fixture
+def lane(rig):
+    """The lane of a crew without a daemon, and a claim with an order larger than its socket's buffer."""
+    crew = Crew({})
+    crew.idle()._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    (rig.spool.running / "calber").mkdir()
+    name = rig.drop("j", "true", env={f"V{n}": "x" * 100_000 for n in range(8)})
+    taken = claim(rig.spool, "calber", rig.spool.read_waiting(name), 1)
+    yield crew.idle(), taken, order(rig.spool, Settings(), "calber", taken, 0)
+    crew.close()
+
+
+def test_a_stopped_parent_holds_up_nobody_who_gives_it_an_order(lane, wait_for):
+    lane, taken, said = lane
+    os.kill(lane.pid, signal.SIGSTOP)
+    lane.order(taken, said)
+    assert lane.has_unsent
+    assert lane.hear() == ([], True)
+    os.kill(lane.pid, signal.SIGCONT)
+    answers, _ = wait_for(lambda: heard if (heard := lane.hear())[0] else None)
+    assert [answer.started for answer in answers] == [True]
+
+
+def test_an_order_to_a_parent_that_has_just_ended_is_no_fault_of_anybody(lane, wait_for):
+    lane, taken, said = lane
+    os.kill(lane.pid, signal.SIGKILL)
     wait_for(lane.has_ended)
-    assert rig.spool.waiting() == ["waits"]
+    lane.order(taken, said)
+    assert lane.hear() == ([], False)
+    assert lane.begun() is None
+
+
+def test_claiming_goes_on_when_a_lane_s_parent_has_just_ended(rig, wait_for):
+    daemon = rig.start(lanes=1)
+    rig.ended(rig.drop("one", "true"))
+    (parent,) = rig.parents()
+    daemon.send_signal(signal.SIGSTOP)
+    os.kill(parent, signal.SIGKILL)
+    rig.drop("two", "true")
+    daemon.send_signal(signal.SIGCONT)
+    assert rig.ended("two", limit_s=1.5)["attempt"] == 1
+    assert "claims nothing" not in rig.said()
 
 
 def test_an_attempt_that_cannot_be_looked_into_ends_no_daemon(rig, door):

@@ -2,12 +2,13 @@
 
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 
 from fleetd import BadData, Ledger, NotFound, TryLater, reap
-from fleetd.claim import new_token
-from fleetd.job import Outcome, Result
+from fleetd.claim import claim, new_token
+from fleetd.job import Job, Outcome, Result
 from fleetd.recall import cancel, retry
 
 
@@ -32,6 +33,39 @@ def test_a_running_job_is_cancelled_whatever_it_says_on_term(rig):
     row = rig.ended("j", limit_s=3)
     assert (row["outcome"], row["next"]) == ("cancelled", None)
     assert not rig.jobs()
+
+
+def test_a_job_that_has_stopped_its_parent_is_cancelled(rig):
+    rig.start()
+    rig.shell("j", "kill -STOP $PPID; sleep 100")
+    rig.pid("j")
+    assert cancel(rig.spool, "calber", "j") == "running"
+    assert rig.ended("j", limit_s=4)["outcome"] == "cancelled"
+    assert not rig.jobs()
+
+
+def test_a_cancel_holds_for_what_a_killed_daemon_had_taken_and_not_started(rig):
+    (rig.spool.running / "calber").mkdir()
+    taken = claim(rig.spool, "calber", job_in(rig), 1)
+    (taken.path / "cancel").touch()
+    assert rig.once() == 0
+    assert [(row["outcome"], row["next"]) for row in rig.rows()] == [("cancelled", None)]
+    assert rig.spool.waiting() == []
+
+
+def test_a_cancel_that_comes_too_late_for_an_attempt_holds_for_the_next(rig):
+    (rig.spool.running / "calber").mkdir()
+    taken = claim(rig.spool, "calber", job_in(rig), 1)
+    reap.write_exit(taken.path, replace(CANCELLED, outcome=Outcome.FAILED, reason=None))
+    (taken.path / "pid.json").write_text("{}")
+    (taken.path / "cancel").touch()
+    assert rig.once() == 0
+    assert [(row["outcome"], row["next"]) for row in rig.rows()] == [("failed", None)]
+
+
+def job_in(rig):
+    """A job that would go again, waiting."""
+    return Job(id=rig.drop("j", "true", retries=3), argv=("true",), retries=3)
 
 
 CANCELLED = Result(outcome=Outcome.CANCELLED, reason="cancelled before it started", ended="2026-11-30T00:00:00.000000Z")

@@ -296,6 +296,57 @@ def test_what_ended_while_no_daemon_lived_is_in_the_ledger_afterwards(rig, wait_
     assert (row["outcome"], row["exit"], row["result"]) == ("failed", 3, 5)
 
 
+def test_a_job_that_removes_its_lock_is_adopted_with_its_exit_code(rig, wait_for):
+    rig.start()
+    rig.shell("j", "rm ../lock; until test -e $FLEET_SPOOL/go; do sleep 0.02; done; exit 7")
+    leader = rig.pid("j")["pid"]
+    wait_for(lambda: not (rig.attempt("j") / "lock").exists())
+    rig.kill()
+    rig.start()
+    wait_for(lambda: rig.beat()["busy"] == ["j"])
+    assert leader in rig.jobs()
+    (rig.root / "go").touch()
+    assert [rig.ended("j")[key] for key in ("outcome", "exit", "attempt")] == ["failed", 7, 1]
+
+
+REMOVALS = {
+    "all": "rm -rf ../*",
+    "its directory": "rm -rf $FLEET_OUT/..",
+    "pid.json": "rm ../pid.json",
+    "pid.json and lock": "rm ../pid.json ../lock",
+    "all that shows a start": "rm ../pid.json ../exit.part ../log",
+}
+
+
+@pytest.mark.parametrize("removal", REMOVALS.values(), ids=REMOVALS)
+def test_a_job_that_removes_its_files_and_kills_its_parent_has_run_once_and_has_a_row(rig, removal):
+    rig.start()
+    rig.shell("j", f"echo x >> $FLEET_SPOOL/ran; {removal}; kill -9 $PPID")
+    row = rig.ended("j", limit_s=5)
+    assert (row["outcome"], row["attempt"]) == ("lost", 1)
+    assert len(rig.rows()) == 1
+    assert ran(rig) == ["x"]
+
+
+def test_a_job_that_removes_its_files_and_kills_its_parent_goes_again_if_it_may(rig):
+    rig.start()
+    rig.shell("j", "test $FLEET_ATTEMPT = 2 || { rm -rf $FLEET_OUT/..; kill -9 $PPID; }", rerun_safe=True)
+    assert rig.ended("j", limit_s=5)["outcome"] == "ok"
+    assert outcomes(rig) == [(1, "lost", 2), (2, "ok", None)]
+
+
+@pytest.mark.parametrize("name", ["exit.part", "log"])
+@pytest.mark.parametrize("has_job", [True, False])
+def test_what_a_start_leaves_shows_that_it_ran(rig, job, left, name, has_job):
+    path = left(job())
+    (path / name).touch()
+    if not has_job:
+        (path / "job.json").unlink()
+    settled(rig)
+    assert outcomes(rig) == [(1, "lost", None)]
+    assert ran(rig) == []
+
+
 def test_a_time_limit_holds_without_a_daemon(rig, wait_for):
     rig.start()
     rig.shell("limited", "sleep 100", timeout_s=0.5)

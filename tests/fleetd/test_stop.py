@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,31 @@ def test_partial_results_are_kept_and_only_rerun_safe_jobs_are_queued_again(rig,
     assert rows == {"safe": ("stopped", [1, 2], 2), "stranger": ("stopped", [1, 2], None)}
     assert rig.spool.waiting() == ["safe"]
     assert not rig.jobs()
+
+
+def test_a_stop_ends_a_job_that_has_stopped_its_parent(rig, stop, wait_for):
+    rig.start()
+    rig.shell("j", "kill -STOP $PPID; sleep 100")
+    parent = rig.pid("j")["parent"]
+    wait_for(lambda: Path(f"/proc/{parent}/stat").read_text().split()[2] == "T")
+    stop("STOP_NOW")
+    assert rig.ended("j", limit_s=4)["outcome"] == "stopped"
+    assert not rig.jobs()
+
+
+def test_a_parent_that_is_stopped_again_and_again_ends_its_job_all_the_same(rig, stop):
+    rig.start()
+    rig.shell("j", "trap 'kill -STOP $PPID' TERM; while :; do kill -STOP $PPID; sleep 0.02; done")
+    rig.pid("j")
+    stop("STOP_NOW")
+    assert rig.ended("j", limit_s=12)["outcome"] == "stopped"
+
+
+def test_a_time_limit_holds_although_the_parent_is_stopped(rig):
+    rig.settings(poll_s=0.3)
+    rig.start()
+    rig.shell("j", "kill -STOP $PPID; sleep 100", timeout_s=0.5)
+    assert rig.ended("j", limit_s=5)["outcome"] == "timeout"
 
 
 def test_exit_0_on_term_is_still_stopped(rig, stop):

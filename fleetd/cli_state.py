@@ -40,7 +40,8 @@ class Beat:
 class State:
     """A spool at one moment: a job that moves on meanwhile is in two places rather than in none.
 
-    `claimed` is what is on its way from waiting to running, `last` each ended job's newest result row.
+    `claimed` is what is on its way from waiting to running, `last` each ended job's newest result row, `refused` the newest
+    rejection of those that had ended ok before, `lately` the seconds that attempts of each kind took which ended just now.
     """
 
     waiting: list[str]
@@ -49,6 +50,8 @@ class State:
     beats: list[Beat]
     stops: Mapping[str, float]
     last: Mapping[str, Row]
+    refused: Mapping[str, Row]
+    lately: Mapping[str, list[float]]
     rate: float
     skipped: int
 
@@ -80,11 +83,14 @@ def read_state(spool: Spool, me: str, now: float) -> State:
     waiting, claimed, running = spool.waiting(), spool.claimed(), spool.attempts()
     ledger, since = Ledger(spool.ledger_d), utc(now - RATE_WINDOW_S)
     last: dict[str, Row] = {}
-    recent: list[str] = []
+    rejected: dict[str, Row] = {}
+    recent: list[Row] = []
     for row in ledger.heads():
         keep_newest(last, row)
+        if row.body["outcome"] == Outcome.REJECTED:
+            rejected[row.body["job"]] = max(row, rejected.get(row.body["job"], row), key=lambda row: row.at)
         if row.at > since:
-            recent.append(row.at)
+            recent.append(row)
     return State(
         waiting=waiting,
         claimed=claimed,
@@ -92,9 +98,23 @@ def read_state(spool: Spool, me: str, now: float) -> State:
         beats=read_beats(spool, me, now),
         stops={name: _mtime(spool.root / name) for name in sorted(spool.stops())},
         last=last,
-        rate=rate(recent, now),
+        refused={job: row for job, row in rejected.items() if _was_ok(last[job], row.at)},
+        lately=_lengths(recent),
+        rate=rate([row.at for row in recent], now),
         skipped=ledger.skipped,
     )
+
+
+def _was_ok(last: Row, at: str) -> bool:
+    return last.body["outcome"] == Outcome.OK and last.at < at
+
+
+def _lengths(rows: Iterable[Row]) -> dict[str, list[float]]:
+    lengths: dict[str, list[float]] = {}
+    for row in rows:
+        if isinstance(took := row.body.get("wall_s"), int | float):
+            lengths.setdefault(str(row.body.get("kind")), []).append(took)
+    return lengths
 
 
 def rows_of(ledger: Ledger, jobs: Collection[str]) -> list[Row]:
@@ -206,6 +226,8 @@ def _rejected(spool: Spool) -> list[str]:
 class Reasons:
     """Why each waiting job waits, in words that end a sentence beginning with `waits:`."""
 
+    NEXT = "for a free lane"  # with nothing before it
+
     def __init__(self, state: State, now: float) -> None:
         living = [beat for beat in state.beats if beat.live]
         in_use: Counter[str] = Counter()
@@ -256,7 +278,7 @@ class _Host:
 
 
 def _in_line(before: int) -> str:
-    return f"for a free lane, {before} before it" if before else "for a free lane"
+    return f"{Reasons.NEXT}, {before} before it" if before else Reasons.NEXT
 
 
 def _fates(last: Mapping[str, Row]) -> Callable[[str], Fate]:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from fleetd.breaker import describe
+from fleetd.cli_guess import seconds_to_empty
 from fleetd.cli_state import APART, Beat, State, presence, read_state, rests, short, started_at, unkillable
 from fleetd.cli_talk import Talk
 from fleetd.cli_text import (
@@ -38,13 +39,13 @@ def status(args: argparse.Namespace, talk: Talk) -> int:
     if talk.json:
         talk.emit(_as_json(state, str(spool.root), now))
         return 0
-    talk.data(_sentence(state, now, talk))
+    talk.data(_sentence(state, seconds_to_empty(spool, state, now), now, talk))
     for line in _host_lines(state, now, talk):
         talk.data(line)
     for line in _unkillable(state, talk):
         talk.data(line)
-    for row in state.final(("failed", "timeout", "lost", "rejected", "build_failed"))[-RECENT_FAILURES:]:
-        talk.data(_failure(row, now, talk))
+    for line in _failures(state, now, talk):
+        talk.data(line)
     if state.skipped:
         talk.data(f"{count(state.skipped, 'damaged ledger line')} skipped")
     for hint in _hints(state, partial(as_called, environ=talk.environ)):
@@ -53,13 +54,12 @@ def status(args: argparse.Namespace, talk: Talk) -> int:
     return 0
 
 
-def _sentence(state: State, now: float, talk: Talk) -> str:
+def _sentence(state: State, to_empty_s: float | None, now: float, talk: Talk) -> str:
     c = state.counts()
     text = f"{c['queued']} queued, {c['running']} running, {c['done']} done, {c['failed']} failed"
     text += "".join(f", {c[outcome]} {outcome}" for outcome in APART if c[outcome])
-    left = c["queued"] + c["running"]
-    if left and state.rate and "STOP_NOW" not in state.stops and any(beat.live for beat in state.beats):
-        text += f"; about {span(left / state.rate)} to empty"
+    if to_empty_s is not None and "STOP_NOW" not in state.stops and any(beat.live for beat in state.beats):
+        text += f"; about {span(to_empty_s)} to empty"
     stops = [f"{name} set {clock(at, now)}" for name, at in state.stops.items()]
     return f"{talk.paint('bold', text)}    {talk.paint('yellow', '  '.join(stops))}".rstrip() if stops else text
 
@@ -109,6 +109,15 @@ def _unkillable(state: State, talk: Talk) -> list[str]:
     ]
 
 
+def _failures(state: State, now: float, talk: Talk) -> list[str]:
+    """The newest, and how many there are besides."""
+    rows = [*state.final(("failed", "timeout", "lost", "rejected", "build_failed")), *state.refused.values()]
+    rows.sort(key=lambda row: row.at)
+    lines = [_failure(row, now, talk) for row in rows[-RECENT_FAILURES:]]
+    more = len(rows) - len(lines)
+    return [f"  and {more:,} more before: {as_called('fleet results', talk.environ)}", *lines] if more else lines
+
+
 def _failure(row: Row, now: float, talk: Talk) -> str:
     text = f"{short(row.body['job'])} {how_ended(row.body)} on {row.host}, {span(now - seconds(row.at))} ago"
     return cut_line(f"{talk.paint('red', '✗')} {text}", talk)
@@ -127,10 +136,14 @@ def _hints(state: State, typed: Callable[[str], str]) -> list[str]:
     if not any(beat.live for beat in state.beats):
         hints.append(f"no daemon runs on this spool: {typed('fleetd')} runs jobs; {typed('fleet up')} starts all of it")
     if failed := state.final(("failed", "timeout", "lost")):
-        hints.append(f"{typed('fleet show')} {short(failed[-1].body['job'])}    {typed('fleet retry --failed')}")
+        job, more = short(failed[-1].body["job"]), len(failed) - 1
+        every = f"    or all {len(failed):,} that failed: {typed('fleet retry --failed')}" if more else ""
+        hints.append(f"{typed('fleet show')} {job}    {typed('fleet retry')} {job}{every}")
     if rejected := state.final((Outcome.REJECTED,)):
         show = f"{typed('fleet show')} {short(rejected[-1].body['job'])}"
         hints.append(f"what was rejected never ran: {show} says why, and where it is")
+    if state.refused:
+        hints.append("a name is used up once its job has ended ok: queue the job under another")
     if c["stopped"]:
         hints.append(f"{count(c['stopped'], 'job')} ended by a stop: {typed('fleet retry --stopped')}")
     hints += [typed(f"fleet hosts reset {b.host}") for b in state.beats if b.body.get("breaker", {}).get("open")]

@@ -32,7 +32,7 @@ _TAIL = len(',"crc":"00000000"}')
 _CHUNK = 1 << 16
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OUTCOMES = frozenset(Outcome)
-_COUNTED = ("job", "attempt", "outcome", "exit", "signal", "reason", "next")
+_COUNTED = ("job", "attempt", "outcome", "exit", "signal", "reason", "next", "kind", "wall_s")
 
 
 @dataclass(frozen=True, slots=True)

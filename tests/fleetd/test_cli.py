@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from fleetd import Ledger, Row
 from fleetd.cli_state import keep_newest
+from fleetd.job import utc
 
 BIN = Path(sys.executable).parent
 
@@ -272,6 +274,13 @@ def test_jobs_of_one_short_name_are_listed_by_their_whole_names(fleet, spool):
     assert [line.split()[0] for line in fleet("ls").stdout.splitlines()[1:]] == ids
 
 
+def beat(spool, host, **also):
+    """What a daemon on another machine would have written just now."""
+    body = {"pid": 1, "counter": 1, "lanes": 2, "busy": [], "tags": [], "stops": {}, "at": utc(time.time())}
+    body |= {"breaker": {"open": False, "until": None, "reason": None}, "claims": None}
+    (spool / "hosts" / f"{host}.json").write_text(json.dumps(body | also))
+
+
 def ended(job, **also):
     row = {"event": "result", "job": job, "attempt": 1, "outcome": "ok", "next": None, "wall_s": 12.0}
     return row | {"argv": ["true"], "payload": {}, "result": None} | also
@@ -308,7 +317,25 @@ def test_rejected_and_cancelled_are_counted_apart_from_failed(fleet, spool):
     done = fleet()
     assert done.stdout.startswith("0 queued, 0 running, 0 done, 1 failed, 1 cancelled, 1 rejected\n")
     assert "what was rejected never ran: fleet show r says why" in done.stderr
-    assert "fleet show f    fleet retry --failed" in done.stderr
+    assert "hint: fleet show f    fleet retry f\n" in done.stderr
+
+
+def test_the_newest_failures_are_shown_and_the_others_counted(fleet, spool):
+    rows = [ended(f"f{n}", outcome="failed", at=f"2026-11-30T16:00:0{n}.000000Z") for n in range(5)]
+    Ledger(spool / "ledger.d").append("calber", rows)
+    done = fleet()
+    assert [line.split()[1] for line in done.stdout.splitlines()[2:]] == ["f2", "f3", "f4"]
+    assert done.stdout.splitlines()[1] == "  and 2 more before: fleet results"
+    assert "hint: fleet show f4    fleet retry f4    or all 5 that failed: fleet retry --failed\n" in done.stderr
+
+
+def test_a_name_that_is_used_up_is_seen_when_it_comes_again(fleet, spool):
+    again = {"reason": "it has ended ok"} | ended("x", outcome="rejected", attempt=0)
+    for row in (ended("y", outcome="rejected", attempt=0), ended("x"), ended("y"), again):
+        Ledger(spool / "ledger.d").append("calber", [row])
+    done = fleet()
+    assert done.stdout.startswith("0 queued, 0 running, 2 done, 0 failed\n✗ x rejected (it has ended ok) on calber")
+    assert "queue the job under another" in done.stderr
 
 
 def test_a_rejected_file_is_shown_with_its_place_and_reason(fleet, spool):
@@ -359,3 +386,24 @@ def test_of_several_ok_rows_the_lowest_attempt_counts():
     for seq, (attempt, outcome) in enumerate(((1, "lost"), (3, "ok"), (2, "ok"), (4, "lost")), 1):
         keep_newest(last, Row("calber", seq, "result", "", ended("j", attempt=attempt, outcome=outcome)))
     assert last["j"].body["attempt"] == 2
+
+
+@pytest.mark.parametrize(
+    ("lengths", "kind", "also", "told"),
+    [
+        ([2.0] * 6, "trial", {}, True),
+        ([2.0] * 6, "job", {}, False),
+        ([2.0] * 4, "trial", {}, False),
+        ([0.1, 0.1, 0.1, 60.0, 0.1, 90.0], "trial", {}, False),
+        ([2.0] * 6, "trial", {"needs": ["gpu"]}, False),
+        ([2.0] * 6, "trial", {"after": ["nosuch"]}, False),
+    ],
+)
+def test_the_time_to_empty_is_told_only_of_jobs_like_those_that_ended(fleet, spool, lengths, kind, also, told):
+    rows = [{"kind": "trial"} | ended(f"j{n}", wall_s=length) for n, length in enumerate(lengths)]
+    Ledger(spool / "ledger.d").append("mira", rows)
+    beat(spool, "mira")
+    (spool / "queue" / "j9.json").write_text(json.dumps({"argv": ["true"], "kind": kind} | also))
+    assert (" to empty" in fleet().stdout) is told
+    (spool / "hosts" / "mira.drain").touch()
+    assert " to empty" not in fleet().stdout

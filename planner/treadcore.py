@@ -1,10 +1,11 @@
 """The `treadcore` command: the tank duel that the planner's first workload is played on."""
 
 import argparse
+import importlib
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from fleetd import Parser, Talk, Usage, common_options, open_talk, way_out, whole_number
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 SEED_MOST: Final = (1 << 63) - 1
 SECONDS_MOST: Final = 86400
+TICKS: Final = 4_000_000
+TICKS_MOST: Final = 10**12
+ENVS: Final = 256
+ENVS_MOST: Final = 1 << 16
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +50,62 @@ def build_parser() -> Parser:
     replay.add_argument("--svg", action="store_true", help="a picture instead of text")
     replay.add_argument("--seconds", type=_seconds, default=900.0, metavar="S", help="length of the play (900)")
     replay.set_defaults(run=_replay)
+    _training(commands, common)
     return parser
+
+
+def _training(commands: Any, common: list[Parser]) -> None:
+    """The commands that make nets and judge them."""
+
+    def add(name: str, run: str, text: str) -> Parser:
+        command: Parser = commands.add_parser(name, help=text, parents=common)
+        command.set_defaults(run=_later(run))
+        return command
+
+    kernel: dict[str, Any] = {"choices": ["numpy", "numba"], "help": "what computes the ticks (numba if it can)"}
+    out: dict[str, Any] = {"metavar": "DIR", "help": "where its files go (FLEET_OUT, else here)"}
+    add("clone", "cli_tread_clone:make_clone", "a first net, which chooses what the scripted brain does").add_argument(
+        "--out", **out
+    )
+    train = add("train", "cli_tread_train:train", "train a net by duels; goes on after a stop")
+    train.add_argument("--from", dest="from_", metavar="NET", help="the net to begin with (none: from nothing)")
+    train.add_argument("--ticks", type=whole_number(1, TICKS_MOST), default=TICKS, metavar="N", help=f"({TICKS:,})")
+    train.add_argument("--envs", type=whole_number(1, ENVS_MOST), default=ENVS, metavar="N", help=f"duels ({ENVS})")
+    train.add_argument("--shards", type=_shards, metavar="N|auto", help="processes (auto: as the cores allow)")
+    train.add_argument("--seed", type=whole_number(0, SEED_MOST), default=1, metavar="N", help="of all chance (1)")
+    train.add_argument("--out", **out)
+    train.add_argument("--resume", action="store_true", help="go on from the checkpoint, if there is one")
+    train.add_argument("--kernel", **kernel)
+    train.add_argument("--rewards", metavar="FILE", help="JSON: weight by reward term")
+    judge = add("judge", "cli_tread_judge:judge", "a candidate beside the best, seed by seed")
+    for side in ("candidate", "best"):
+        judge.add_argument(f"--{side}", required=True, metavar="PLAYER", help='a net, weights as JSON, or "scripted"')
+    judge.add_argument("--seeds", type=_seed_span, required=True, metavar="A:B", help="A to B - 1")
+    judge.add_argument("--seconds", type=_seconds, default=900.0, metavar="S", help="length of a play (900)")
+    add("cores", "cli_tread_cores:cores", "how many cores are allowed here, and why")
+    bench = add("bench", "cli_tread_cores:bench", "ticks a second at 1, 2, 3, 4 and 8 shards")
+    bench.add_argument("--envs", type=whole_number(1, ENVS_MOST), default=64, metavar="N", help="duels at once (64)")
+    bench.add_argument("--kernel", **kernel)
+
+
+def _later(run: str) -> Callable[[argparse.Namespace, Talk], None]:
+    """The function `module:name`, imported when it is called."""
+    module, _, name = run.partition(":")
+
+    def call(args: argparse.Namespace, talk: Talk) -> None:
+        getattr(importlib.import_module(f"planner.{module}"), name)(args, talk)
+
+    return call
+
+
+def _shards(text: str) -> int | None:
+    return None if text == "auto" else whole_number(1)(text)
+
+
+def _seed_span(text: str) -> Any:
+    from planner.cli_tread_judge import seed_span
+
+    return seed_span(text)
 
 
 def _common(*, first: bool) -> Parser:

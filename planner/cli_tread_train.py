@@ -1,0 +1,151 @@
+"""treadcore train: PPO from a net or from nothing, to a net, with a checkpoint on the way.
+
+Of a run in DIR there are train.checkpoint while it is unfinished, metrics.jsonl, and train.net when it has ended.
+"""
+
+import argparse
+import shutil
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from fleetd import BadData, CannotCreate, NotFound, Talk, Terminated, decode_json
+from planner.cli_tread_cores import cores_here
+from planner.cli_tread_follow import Follow, Stop
+from planner.cli_tread_out import open_out, tell
+
+if TYPE_CHECKING:
+    from planner.brain.net import Net
+    from planner.train.duel import Duels
+    from planner.train.rewards import Rewards
+    from planner.train.trainer import Keep, Trained
+
+NET: Final = "train.net"
+CHECKPOINT: Final = "train.checkpoint"
+METRICS: Final = "metrics.jsonl"
+EVERY: Final = 20  # iterations from one checkpoint to the next
+
+
+def train(args: argparse.Namespace, talk: Talk) -> None:
+    """Train, and write the net; interrupted, keep the checkpoint and say how to go on."""
+    from planner.arena.compiled import choose_kernel
+    from planner.brain.net import Net, save_net
+    from planner.train.recipe import duels_for, settings_for
+    from planner.train.shards import choose_shards
+    from planner.train.trainer import Talk as Telling
+    from planner.train.trainer import plot_of
+    from planner.train.trainer import train as run
+
+    begin, rewards = _begin(args.from_), read_rewards(args.rewards)
+    kernel = choose_kernel(args.kernel, talk.environ)
+    making = duels_for(args.envs, begin and begin[:2], rewards, kernel.name)
+    settings = settings_for(args.seed, begin[2] if begin else None)
+    shards, why = choose_shards(cores_here(talk.environ), args.envs, plot_of(making, settings).chunks, args.shards)
+    out = open_out(args, talk.environ)
+    keep = _keep(args, out, talk)
+    talk.say(f"treadcore: {why}; {kernel.why}")
+    _warm(making)
+    with Stop() as stop, Follow(out / METRICS, args.ticks, keep.resume, talk) as follow:
+        telling = Telling(report=follow.take, stop=stop)
+        began = time.monotonic()
+        ended = run(
+            making, settings, args.ticks, shards=shards, start=begin[2].flat if begin else None, keep=keep, talk=telling
+        )
+        follow.finish()
+    if stop.by and ended.ticks < args.ticks:
+        raise _stopped(stop, ended, out, talk)
+    notes = {"made_by": "train", "ticks": ended.ticks, "envs": args.envs, "from": begin[1] if begin else None}
+    notes |= {"settings": asdict(settings) | {"hidden": list(settings.hidden)}, "rewards": dict(rewards.weights)}
+    sha256 = save_net(out / NET, Net(shape=ended.shape, flat=ended.flat, notes=notes))
+    keep.path.unlink(missing_ok=True)
+    speed = round(follow.speed(time.monotonic() - began))
+    told = {"net": str(out / NET), "sha256": sha256, "ticks": ended.ticks, "ticks_per_s": speed}
+    tell(told | {"shards": shards, "why": why, "kernel": kernel.name, "score": follow.score}, talk)
+
+
+def _begin(named: str | None) -> "tuple[Path, str, Net] | None":
+    """The net to begin with: where it lies, its hash, itself. Raises NotFound, BadData."""
+    from hashlib import sha256
+
+    from planner.train.recipe import load_duellist
+
+    if named is None:
+        return None
+    path = Path(named)
+    if not path.exists():
+        raise NotFound(f"--from {path}: there is no such file; `treadcore clone` makes a first net")
+    net = load_duellist(path)
+    return path, sha256(path.read_bytes()).hexdigest(), net
+
+
+def read_rewards(named: str | None) -> "Rewards":
+    """The weights of the reward terms in a JSON file. Raises NotFound, BadData."""
+    from planner.train.rewards import Rewards, check_rewards
+
+    if named is None:
+        return Rewards()
+    path = Path(named)
+    try:
+        value: Any = decode_json(path.read_bytes())
+    except OSError as error:
+        raise NotFound(f"--rewards {path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise BadData(f"--rewards {path}: no JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise BadData(f'--rewards {path}: no JSON object of terms and weights, like {{"win": 1.0}}')
+    rewards = Rewards(weights=value)
+    try:
+        check_rewards(rewards)
+    except BadData as error:
+        raise BadData(f"--rewards {path}: {error}") from error
+    return rewards
+
+
+def _keep(args: argparse.Namespace, out: Path, talk: Talk) -> "Keep":
+    """Where the checkpoint stands, and whether to go on from it: also from what a job's last attempt left."""
+    from planner.train.trainer import Keep
+
+    path, previous = out / CHECKPOINT, talk.environ.get("FLEET_PREVIOUS")
+    if previous and not path.exists():
+        _fetch(Path(previous), out)
+    resume = args.resume or bool(previous)
+    if path.exists() and not resume:
+        raise CannotCreate(f"{path}: an unfinished run is there: --resume goes on with it; removed, another can begin")
+    if resume and not path.exists():
+        talk.say(f"treadcore: no checkpoint in {out}: the run begins at its beginning")
+    return Keep(path=path, every=EVERY, resume=resume)
+
+
+def _fetch(previous: Path, out: Path) -> None:
+    for name in (METRICS, CHECKPOINT):
+        if (previous / name).is_file():
+            try:
+                shutil.copyfile(previous / name, out / name)
+            except OSError as error:
+                raise CannotCreate(f"{out / name}: cannot be copied from {previous}: {error.strerror}") from error
+
+
+def _warm(making: "Duels") -> None:
+    """Have machine code compiled and kept before there are shards that would each compile it."""
+    import numpy as np
+
+    from planner.train.world import Step
+
+    if making.kernel != "numba":
+        return
+    small = type(making)(envs=1, pool=making.pool, rewards=making.rewards, kernel=making.kernel)
+    world = small.make(bytearray(small.size()), 0)
+    seen, one = np.empty((2, 1, small.obs), np.float32), np.empty((2, 1), np.float32)
+    flags = np.empty((2, 1), np.uint8)
+    out = Step(seen[0], one[0], flags[0], flags[1], seen[1], one[1])
+    world.reset(0, 1, 1, out.obs)
+    world.step(0, 1, np.zeros((1, 1), np.int32), 1, 0, out)
+
+
+def _stopped(stop: Stop, ended: "Trained", out: Path, talk: Talk) -> BaseException:
+    said = f"stopped after {ended.ticks:,} ticks; --resume --out {out} goes on from there"
+    if stop.is_term:
+        return Terminated(said)
+    talk.say(f"treadcore: {said}")
+    return KeyboardInterrupt()

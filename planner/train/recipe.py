@@ -1,0 +1,36 @@
+"""How the duel is learned: the settings that did best, whom a net duels, and the first net."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from planner.arena.observe import OBS
+from planner.brain.decide import HEADS
+from planner.brain.net import Net, load_net
+from planner.train.duel import Duels
+from planner.train.pool import SCRIPTED, Opponent
+from planner.train.rewards import Rewards
+from planner.train.settings import Settings
+
+SCRIPTED_SHARE: Final = 2  # of three duels, where there is a net to begin with
+
+
+def settings_for(seed: int, begin: Net | None) -> Settings:
+    """PPO's settings for the duel; a net to begin with says how large the net is."""
+    learned: dict[str, Any] = {"gamma": 0.995, "entropy": 0.005, "lr": 5e-4}
+    if begin is not None:
+        learned["hidden"] = begin.shape.hidden
+    return Settings(seed=seed, **learned)
+
+
+def duels_for(envs: int, begin: tuple[Path, str] | None, rewards: Rewards, kernel: str) -> Duels:
+    """The world: duels against the scripted brain and, where there is one, the net that the run begins with."""
+    pool: tuple[Opponent, ...] = (SCRIPTED,)
+    if begin is not None:
+        path, sha256 = begin
+        pool = (Opponent(share=SCRIPTED_SHARE), Opponent(net=str(path), sha256=sha256))
+    return Duels(envs=envs, pool=pool, rewards=rewards, kernel=kernel)
+
+
+def load_duellist(path: Path, sha256: str | None = None) -> Net:
+    """A net that can play the duel; BadData for any other."""
+    return load_net(path, sha256, obs=OBS, heads=HEADS)

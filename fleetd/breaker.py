@@ -70,6 +70,14 @@ def describe(row: Mapping[str, Any]) -> str:
     return f"{row.get('outcome')}{how}"
 
 
+def failure(row: Mapping[str, Any]) -> str | None:
+    """What the daemon says of a job that has failed for good; None of any other row."""
+    if row["next"] is not None or row["outcome"] not in (*COUNTED, Outcome.LOST):
+        return None
+    why = f" ({row['reason']})" if row.get("reason") else ""
+    return f"{row['job']} {describe(row)}{why}; fleet show {row['job']} says more"
+
+
 def fold_breaker(breaker: Breaker, row: Mapping[str, Any], limits: Limits) -> Breaker:
     """One host's breaker after one more row of that host."""
     streak = fold_streak(breaker.streak, row)

@@ -67,7 +67,7 @@ def _pause(seconds: float) -> None:
 
 
 def _serve(args: argparse.Namespace, spool: Spool, settings: Settings, host: str) -> int:
-    log = (lambda _line: None) if args.quiet else _say
+    log = (lambda *_: None) if args.quiet else _say
     os.umask(os.umask(0o022) | 0o002)  # whatever it was, others are to write to nothing that we make
     refuse_others(spool, host)
     me = this_machine(os.environ)

@@ -12,7 +12,7 @@ from typing import Any
 
 from fleetd import claim, order, reap, shelter
 from fleetd.books import Books
-from fleetd.breaker import Limits, fleet_trips, reason, trips
+from fleetd.breaker import Limits, failure, fleet_trips, reason, trips
 from fleetd.cores import allowed_cores
 from fleetd.crew import Crew, Lane
 from fleetd.errors import FleetError, IOFailed
@@ -33,6 +33,7 @@ from fleetd.ward import RECALL_S, Ward
 _SMALL = 4096  # bytes of a job file: what stands at a door has to fit into a socket's buffer
 REFUSED_AT_ONCE = 50
 _HOLD_S = 2.0
+_WARNING = 4  # syslog's level
 
 
 class Keeper:
@@ -45,7 +46,7 @@ class Keeper:
         offer: Offer,
         me: Machine,
         environ: Mapping[str, str],
-        log: Callable[[str], None],
+        log: Callable[..., None],
     ) -> None:
         self.spool, self.settings, self.offer, self.log = spool, settings, offer, log
         self.host, self.by = offer.host, f"fleetd@{offer.host}"
@@ -147,6 +148,8 @@ class Keeper:
         if ends:
             reap.finish(self.spool, self._books.ledger, self.host, ends)
             self.ward.returned += [end.path.name for end in ends if end.following or end.done_before]
+            for line in filter(None, (failure(end.row) for end in ends if not end.done_before)):
+                self.log(line, _WARNING)
         self._look_again = False
         self._books.take_in(now)
         self._merge(now)
@@ -182,7 +185,8 @@ class Keeper:
             self.halt.written(rows)
             for row in rows:
                 still = f", {', '.join(row['unkillable'])} cannot be ended" if row.get("unkillable") else ""
-                self.log(f"{row['event']}: {row['reason']}, {len(row.get('ended', ()))} jobs ended{still}")
+                ended = f", {len(row['ended'])} ended by it" if "ended" in row else ""
+                self.log(f"{row['event']}: {row['reason']}{ended}{still}")
 
     def _append(self, rows: list[dict[str, Any]]) -> None:
         now = time.monotonic()
@@ -222,7 +226,7 @@ class Keeper:
         if asked is Mode.HALT or self.halt.halting():
             return "STOP_NOW"
         if self.draining:
-            return "draining: told to end when the running jobs have"
+            return "draining: it ends as soon as nothing runs here"
         if self._drained:
             return f"drained; fleet hosts undrain {self.host}"
         breaker = self._books.breaker

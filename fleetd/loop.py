@@ -162,7 +162,8 @@ def run(
 def _mind_interrupts(keeper: Keeper, signals: Signals, log: Callable[[str], None]) -> None:
     if signals.interrupts and not keeper.draining:
         keeper.draining = True
-        log(f"draining: {len(keeper.ward.running)} running jobs may finish; interrupt again to end them")
+        jobs = "job" if len(keeper.ward.running) == 1 else "jobs"
+        log(f"draining: {len(keeper.ward.running)} running {jobs} may finish; interrupt again to end what runs")
     if signals.interrupts > 1 and not keeper.ending:
         keeper.ending = True
         log("ending the running jobs")

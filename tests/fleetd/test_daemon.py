@@ -328,3 +328,15 @@ def test_without_file_events_polling_carries_on_with_one_line(rig, wait_for):
     assert rig.ended(rig.drop("j", "true"), limit_s=3)["outcome"] == "ok"
     assert sum("looking every poll_s" in line for line in rig.said().splitlines()) == 1
     assert daemon.poll() is None
+
+
+def test_a_job_that_has_failed_for_good_is_said_once_as_a_warning(rig):
+    rig.shell("again", "exit 3", retries=1)
+    rig.shell("gone", "kill -9 $$")
+    rig.shell("good", "true")
+    rig.once(env={"JOURNAL_STREAM": "8:1"})
+    told = [line for line in rig.said().splitlines() if line.startswith("<4>")]
+    assert sorted(told) == [
+        "<4>again failed, exit 3; fleet show again says more",
+        "<4>gone failed, signal 9; fleet show gone says more",
+    ]

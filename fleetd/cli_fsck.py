@@ -191,10 +191,19 @@ def _check_ended(spool: Spool, moved: list[Path], known: Known) -> Iterator[Find
                 what="no row says how it ended",
                 todo="its exit.json says it; to run it again, submit it anew",
             )
-    gone = sum(at not in there for at in known.attempts) - len(list(spool.running.glob("*/*/exit.json")))
-    if gone > 0:
+    if gone := _without_directory(spool, {at for at in known.attempts if at not in there}):
         what = f"{count(gone, 'attempt')} with a row and no directory"
         yield Finding(path=spool.ended, what=what, todo="nothing: they were swept (keep_ended_days)", note=True)
+
+
+def _without_directory(spool: Spool, missing: set[tuple[str, int]]) -> int:
+    """How many of them are nowhere, looked for once more: a row is written before its directory moves to ended/."""
+    if not missing:
+        return 0
+    leaving = {path.name for path in spool.running.glob("*/*")}
+    found = (_ENDED.fullmatch(path.name) for path in _ended_names(spool))
+    arrived = {(it["job"], int(it["attempt"])) for it in found if it}
+    return sum(job not in leaving and (job, attempt) not in arrived for job, attempt in missing)
 
 
 def _check_tmp(spool: Spool) -> Iterator[Finding]:

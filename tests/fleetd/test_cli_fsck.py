@@ -8,6 +8,7 @@ import time
 import pytest
 
 from fleetd import Ledger
+from fleetd.cli_fsck import _without_directory
 from fleetd.ledger import encode_row
 
 
@@ -222,3 +223,13 @@ def test_a_link_in_an_attempt_is_told_but_not_one_in_its_out(sound, found):
     assert found(0) == []
     (attempt / "link").symlink_to("/")
     assert found() == [(f"ended/{attempt.parent.name}/good~1/link", "a symbolic link")]
+
+
+def test_a_directory_that_arrives_while_it_is_read_was_not_swept(sound):
+    spool, missing = sound.spool, {("good", 1), ("bad", 1)}
+    (there,) = spool.ended.glob("*/good~1")
+    assert _without_directory(spool, missing) == 0
+    shutil.move(there, spool.running / "calber" / "good")
+    assert _without_directory(spool, missing) == 0
+    shutil.rmtree(spool.running / "calber" / "good")
+    assert _without_directory(spool, missing) == 1

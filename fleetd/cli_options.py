@@ -1,8 +1,10 @@
 """The options that every command of this project has, and what their values may be."""
 
 import argparse
+import difflib
 import sys
 from collections.abc import Callable, Collection
+from typing import Any
 
 
 class Parser(argparse.ArgumentParser):
@@ -11,6 +13,22 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: object) -> None:
         settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type]
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """The same, but an unknown option is told with its nearest, and with the usage of the command it was given to."""
+        found, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            asked = self._below(getattr(found, "command", None))
+            names = [name for action in asked._actions for name in action.option_strings]  # noqa: SLF001
+            near = difflib.get_close_matches(unknown[0].partition("=")[0], names, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            asked.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return found
+
+    def _below(self, command: str | None) -> argparse.ArgumentParser:
+        """The parser of that command, or this one."""
+        below = (a.choices for a in self._actions if isinstance(a, argparse._SubParsersAction))  # noqa: SLF001
+        return next((choices[command] for choices in below if command in choices), self)
 
 
 class Version(argparse.Action):

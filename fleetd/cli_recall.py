@@ -58,7 +58,8 @@ def retry(args: argparse.Namespace, talk: Talk) -> int:
 
     code = _each(jobs, act, talk)
     if not jobs:
-        talk.say("no such job: nothing to queue again")
+        words = " or ".join(word for word, asked in (("failed", args.failed), ("was stopped", args.stopped)) if asked)
+        talk.say(f"no job {words}: nothing to queue again")
     elif len(jobs) > 1:
         talk.say(f"{count(len(jobs), 'job')} in all")
     return code

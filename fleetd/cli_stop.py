@@ -10,7 +10,7 @@ from fleetd.cli_clock import clock_offsets
 from fleetd.cli_state import Beat, presence, read_beats, rests, short, unkillable
 from fleetd.cli_status import cut_line, host_json
 from fleetd.cli_talk import Talk
-from fleetd.cli_text import clean, columns, count
+from fleetd.cli_text import as_called, clean, columns, count
 from fleetd.errors import CannotCreate, IOFailed, No, NoDaemon, NotFound, Usage
 from fleetd.files import write_file
 from fleetd.halt import outlived
@@ -150,20 +150,31 @@ def _cells(beat: Beat, ahead: float | None) -> tuple[str, ...]:
 
 
 def _act(spool: Spool, action: str, host: str, talk: Talk) -> int:
-    beats = read_beats(spool, host, time.time())
+    beats = read_beats(spool, host_name(talk.environ), time.time())
     known = {*(beat.host for beat in beats), *read_settings(spool.settings).hosts}
     if host not in known:
         raise NotFound(f"{host}: no such host on {spool.root}; known: {', '.join(sorted(known)) or 'none yet'}")
     drain = spool.hosts / f"{host}.drain"
     if action == "undrain":
         drain.unlink(missing_ok=True)
-        talk.say(f"{host} claims jobs again")
+        talk.say(_undrained(host, beats, talk))
     elif action == "drain":
         touch(drain, "")
         talk.say(f"{host} claims nothing more, what runs there goes on. Undo: fleet hosts undrain {host}")
     else:
         touch(spool.hosts / f"{host}.reset", "")
-        talk.say(f"{host}'s daemon closes its breaker and counts anew")
+        live = any(beat.live for beat in beats if beat.host == host)
+        talk.say(f"{host}'s daemon closes its breaker and counts anew{'' if live else ', once it runs'}")
     if talk.json:
         talk.emit({"schema": "fleet.hosts-action/1", "host": host, "action": action})
     return 0
+
+
+def _undrained(host: str, beats: Sequence[Beat], talk: Talk) -> str:
+    beat = next((beat for beat in beats if beat.host == host and beat.live), None)
+    if beat is None:
+        return f"{host} is drained no longer, but no daemon runs there: {as_called('fleetd', talk.environ)} starts one"
+    if beat.body.get("breaker", {}).get("open"):
+        reset = as_called(f"fleet hosts reset {host}", talk.environ)
+        return f"{host} is drained no longer, but its breaker is open: {reset}"
+    return f"{host} claims jobs again"

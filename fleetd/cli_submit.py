@@ -12,9 +12,10 @@ from typing import Any
 
 from fleetd.cli_state import find_job, known_ids, read_beats
 from fleetd.cli_talk import Talk
-from fleetd.cli_text import count
+from fleetd.cli_text import clean, count
 from fleetd.errors import BadData, NotFound, Usage
 from fleetd.job import Job, decode_json, job_of, new_id, utc
+from fleetd.lane import misfit, offer_of
 from fleetd.lease import host_name
 from fleetd.spool import Spool, find_spool
 
@@ -32,6 +33,8 @@ def submit(args: argparse.Namespace, talk: Talk) -> int:
         else:
             talk.data(id_)
     _say_what_next(spool, jobs, talk)
+    for line in _doubts(spool, jobs, host_name(talk.environ)):
+        talk.say(line)
     return 0
 
 
@@ -138,3 +141,17 @@ def _say_what_next(spool: Spool, jobs: list[Job], talk: Talk) -> None:
     )
     if not any(beat.live for beat in read_beats(spool, host_name(talk.environ), time.time())):
         talk.say("no daemon runs on this spool; start one: fleetd")
+
+
+def _doubts(spool: Spool, jobs: list[Job], me: str) -> Iterator[str]:
+    """What may keep the jobs waiting for ever: an `after` that nobody has queued, more than any living host has."""
+    if named := {name for job in jobs for name in job.after} - {job.id for job in jobs}:
+        for name in sorted(named - known_ids(spool)):
+            yield f"warning: {clean(name)}: no such job yet; what comes after it waits until one of that id has ended ok"
+    offers = [offer_of(beat.host, beat.body) for beat in read_beats(spool, me, time.time()) if beat.live]
+    for job in jobs if offers else ():
+        why = [misfit(job, offer) for offer in offers]
+        if all(why):
+            more = "" if len(jobs) == 1 else f"{clean(job.id)} "
+            yield f"warning: {more}{clean(str(why[0]))}{' (nor does another host)' if len(why) > 1 else ''}: it waits"
+            return

@@ -47,7 +47,7 @@ def cancel(spool: Spool, host: str, id_: str) -> str:
         raise IOFailed(f"{id_}: it is being taken by another process just now; try again") from error
     except OSError as error:
         raise IOFailed(f"{error.filename or id_}: not cancelled: {error.strerror}") from error
-    raise NotFound(f"{id_}: neither waiting nor running")
+    raise NotFound(f"{id_}: neither waiting nor running; fleet show {id_} says what became of it")
 
 
 def _end_cancelled(spool: Spool, host: str, path: Path) -> None:
@@ -108,7 +108,7 @@ def retry(spool: Spool, id_: str, rows: Iterable[Row]) -> int:
         if row.event == "result" and row.body["job"] == id_ and row.body.get("log"):
             last = row.body if last is None or row.body["attempt"] >= last["attempt"] else last
     if last is None:
-        raise NotFound(f"{id_}: no attempt of it has ended")
+        raise NotFound(f"{id_}: it has never run; fleet show {id_} says where it is")
     if history.fate(id_) is Fate.OK:
         raise BadData(f"{id_}: ended ok; submit it under another name to run it again")
     path = spool.root / Path(last["log"]).with_name("job.json")

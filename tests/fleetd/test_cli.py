@@ -407,3 +407,36 @@ def test_the_time_to_empty_is_told_only_of_jobs_like_those_that_ended(fleet, spo
     assert (" to empty" in fleet().stdout) is told
     (spool / "hosts" / "mira.drain").touch()
     assert " to empty" not in fleet().stdout
+
+
+def test_submit_warns_of_what_would_wait_for_ever(fleet, spool):
+    beat(spool, "mira")
+    warned = fleet("submit", "--after", "nosuch", "--", "true")
+    assert (warned.returncode, "warning: nosuch: no such job yet" in warned.stderr) == (0, True)
+    assert "warning: needs 9 lanes, mira has 2: it waits\n" in fleet("submit", "--cores", "9", "--", "true").stderr
+    after = fleet("submit", "-q", "--", "true").stdout.strip()
+    assert "warning" not in fleet("submit", "--cores", "2", "--after", after, "--", "true").stderr
+
+
+def test_an_unknown_option_is_told_with_its_nearest_and_the_command_s_usage(fleet, spool):
+    done = fleet("submit", "--prio", "5", "--", "true")
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: fleet submit ")
+    assert done.stderr.endswith("unrecognized arguments: --prio; did you mean --priority?\n")
+
+
+def test_an_error_says_what_to_do(fleet, spool):
+    (spool / "rejected" / "r.json").write_text("{}")
+    Ledger(spool / "ledger.d").append("calber", [ended("x"), ended("r", outcome="rejected", attempt=0)])
+    assert "fleet show x says what became of it" in fleet("cancel", "x").stderr
+    assert "it has never run; fleet show r says where it is" in fleet("retry", "r").stderr
+    assert fleet("retry", "--failed").stderr == "no job failed: nothing to queue again\n"
+
+
+def test_undrain_says_that_a_host_claims_only_where_it_does(fleet, spool):
+    beat(spool, "mira")
+    assert fleet("hosts", "undrain", "mira").stderr == "mira claims jobs again\n"
+    beat(spool, "mira", breaker={"open": True, "until": None, "reason": "exit 3"})
+    assert "its breaker is open: fleet hosts reset mira" in fleet("hosts", "undrain", "mira").stderr
+    beat(spool, "mira", ended=utc(time.time()))
+    assert "no daemon runs there: fleetd starts one" in fleet("hosts", "undrain", "mira").stderr

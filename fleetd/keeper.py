@@ -78,6 +78,8 @@ class Keeper:
         """A file event: what has come or changed."""
         if path.parent.name == "queue":
             self.queue.tell(path.name)
+        if path == self.spool.root:
+            self.queue.forget()  # events were lost
         if not job_id(path.name):
             self._poked = True
 

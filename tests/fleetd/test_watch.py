@@ -2,6 +2,7 @@
 
 import select
 import time
+from pathlib import Path
 
 import pytest
 
@@ -73,3 +74,22 @@ def test_a_job_moved_in_wakes(woken):
 @pytest.mark.parametrize("name", ["ledger.jsonl", "hosts/x.json", "note.txt", "tmp/x"])
 def test_what_the_daemon_itself_writes_does_not_wake(woken, name):
     assert not woken(lambda spool: (spool.root / name).touch(), 0.3)
+
+
+@pytest.fixture
+def short_memory(root_only):
+    """The kernel keeps four events for who asks now."""
+    limit = Path("/proc/sys/fs/inotify/max_queued_events")
+    before = limit.read_text()
+    limit.write_text("4")
+    yield
+    limit.write_text(before)
+
+
+def test_when_events_are_lost_anything_may_have_changed(short_memory, tmp_path):
+    spool = init_spool(tmp_path / "spool", home=None)
+    watching, _ = watch(spool)
+    for n in range(9):
+        (spool.queue / f"j{n}.json").write_text("{}")
+    assert spool.root in watching.read()
+    watching.close()

@@ -88,7 +88,7 @@ def _shared(one: str, two: str) -> int:
 def advice(seen: Standing, course: Course) -> str:
     """What a person should make of the trial, in two or three words."""
     if course.ruling:
-        return "adopted" if course.ruling.event == "adopt" else "keep"
+        return "adopted" if course.ruling.event == "adopt" else "best stays"
     verdict = judge(course, current=seen.current(course))
     words = {Call.MORE: "held-out next", Call.ADOPT: NOT_JUDGED, Call.KEEP: NOT_JUDGED, Call.WAIT: "being read"}
     return words[verdict.call]

@@ -88,7 +88,7 @@ def test_suggest_shows_what_was_adopted_and_what_was_not(judged):
     assert lines.pop("ID").split() == ["ID", "CHANGE", "SEARCH", "HELD-OUT", "ADVICE"]
     adopted = {row.body["trial"] for row in judged.rows("adopt")}
     assert {id_ for id_, line in lines.items() if line.endswith("adopted")} == adopted
-    assert all(line.endswith("keep") for line in lines.values() if "null" in line)
+    assert all(line.endswith("best stays") for line in lines.values() if "null" in line)
     said = [json.loads(line) for line in judged.plan("suggest", "--json", "--top", "20").stdout.splitlines()]
     assert all("no seed of 20 changed, the best stays" in s["advice"] for s in said if s["variable"] == "null")
 

@@ -100,27 +100,6 @@ def until(
     return Until.GPUS if job.gpus > free_gpus else None
 
 
-def ring_through(id_: str, after: Callable[[str], Iterable[str]]) -> tuple[str, ...] | None:
-    """The ring of jobs, each after the next, that goes through this one, its lowest id first; or None.
-
-    Each job on the way is asked once what it comes after.
-    """
-    path, seen = {id_: iter(after(id_))}, {id_}
-    while path:
-        here = next(reversed(path))
-        following = next(path[here], None)
-        if following is None:
-            del path[here]
-        elif following == id_:
-            names = list(path)
-            at = names.index(min(names))
-            return tuple(names[at:] + names[:at])
-        elif following not in seen:
-            seen.add(following)
-            path[following] = iter(after(following))
-    return None
-
-
 def choose(waiting: Iterable[Job], free_lanes: int, why: Callable[[Job], object]) -> Iterator[Job]:
     """The jobs to start now, in order. One short only of lanes keeps those that are free for itself."""
     if free_lanes <= 0:

@@ -9,14 +9,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
-from itertools import islice
+from itertools import islice, pairwise
 
 from fleetd.errors import BadData
 from fleetd.files import Stamp, scan, stamp_of
 from fleetd.intake import Intake, Not
 from fleetd.job import Job, seconds
-from fleetd.lane import Fate, Offer, Until, ring_through
+from fleetd.lane import Fate, Offer, Until
 from fleetd.parking import Parking
+from fleetd.rings import Rings
 from fleetd.spool import Spool, job_id
 
 RELIST_S = 2.0  # events may be lost; listing a hundred thousand names takes a tenth of a second
@@ -51,6 +52,7 @@ class Queue:
         self._offers: Sequence[Offer] = ()
         self._round = self._gone = 0
         self.intake, self.parking = Intake(spool, uid), Parking()
+        self._rings = Rings(self._after)
         self.refused: list[tuple[str, str]] = []
         self.cut = False
 
@@ -90,6 +92,7 @@ class Queue:
             if self._state.get(id_ := self._doomed.popleft()) == _UNREAD and (job := self._read(id_, now)):
                 self._may_run(job)
         self.cut |= bool(self._doomed)
+        self._refuse_rings()
 
     def offer_changed(self) -> None:
         """Look again at what this host could not run."""
@@ -180,6 +183,7 @@ class Queue:
             if job is not None and may_run:
                 yield job
         self.cut |= spent_s >= STEP_S
+        self._refuse_rings()
 
     def _next(self, ready: list[str], free_gpus: Callable[[], int]) -> str | None:
         """The lowest id of what is ready, unread, or parked for no more GPUs than are free."""
@@ -220,8 +224,9 @@ class Queue:
         match until:
             case Until.ROW:
                 self.parking.after(job.id, self._awaits(job))
-                if job.id in self.parking and (ring := ring_through(job.id, self._after)):
-                    self.refuse(ring[0], f"after: a ring, each waits for the next: {' → '.join([*ring, ring[0]])}")
+                if job.id in self.parking:
+                    self._rings.tell(job.id)
+                    self.cut = True
             case Until.TIME if job.not_before:
                 self.parking.at(job.id, seconds(job.not_before))
             case Until.GPUS:
@@ -238,6 +243,14 @@ class Queue:
         """What a parked job waits for, as its file says now."""
         job = self._spool.read_waiting(id_) if self._is_parked(id_) else None
         return self._awaits(job) if job else []
+
+    def _refuse_rings(self) -> None:
+        """Of each ring that is found in a step's time the lowest: the others come after it."""
+        for ring in self._rings.found(time.monotonic() + STEP_S):
+            closed = [*ring, ring[0]]
+            if all(following in self._after(id_) for id_, following in pairwise(closed)):  # files change meanwhile
+                self.refuse(ring[0], f"after: a ring, each waits for the next: {' → '.join(closed)}")
+        self.cut |= self._rings.is_at_work()
 
     def soon(self) -> Iterator[Job]:
         """What waits for time or GPUs, read anew."""

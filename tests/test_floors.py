@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE_FLOORS = (
     ("errors", "toml", "job", "cores", "settings", "log", "spawn", "table", "xdg"),
-    ("files", "lane", "parking", "breaker", "stops", "history"),
+    ("files", "lane", "parking", "breaker", "stops", "history", "rings"),
     ("lease", "tree", "shelter"),
     ("spool", "ledger", "merge"),
     (
@@ -34,9 +34,9 @@ ENGINE_FLOORS = (
 PLANNER_FLOORS = (
     ("arena",),
     ("brain",),
-    ("census", "space", "seeds", "stats", "trial", "train"),
-    ("facts", "best", "standing", "policy", "plan", "edits", "verdict", "reading"),
-    ("due", "fill"),
+    ("census", "space", "seeds", "stats", "trial", "net_round", "train"),
+    ("facts", "best", "standing", "policy", "plan", "edits", "verdict", "reading", "rounds"),
+    ("due", "fill", "round_jobs"),
 )
 
 

@@ -2,19 +2,21 @@
 
 import os
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetd.job import Job, encode_job, utc
-from fleetd.lane import Fate, Offer, Until, blocked, ring_through, short_of_gpus, until
+from fleetd.lane import Fate, Offer, Until, blocked, short_of_gpus, until
 from fleetd.parking import AT_ONCE, Parking
 from fleetd.queue import Queue
+from fleetd.rings import rings_from
 from fleetd.spool import init_spool
 
 HERE = Offer(host="calber", lanes=2, tags=frozenset({"avx"}), gpus=2)
-IDS = st.sampled_from("abc")
+IDS, NAMES = st.sampled_from("abc"), st.sampled_from("abcdef")
 
 
 class Passes:
@@ -166,6 +168,25 @@ def test_a_ring_is_refused_by_whichever_of_it_comes_last(passes):
     assert "abc-a → abc-b → abc-c → abc-a" in passes.queue.refused[0][1]
 
 
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_chain_in_whatever_order_is_parked_in_no_time_and_a_ring_that_closes_it_is_found(passes, ends):
+    """The odd ones first, then the even ones from one end."""
+    names = [f"a{n:04d}" if n % 2 else f"b{n if ends else 2000 - n:04d}" for n in range(2001)]
+    for id_, following in pairwise(names):
+        passes.put(id_, after=(following,))
+    longest = 0.0
+    began = time.monotonic()
+    while passes() or passes.queue.cut or passes.queue.refused:
+        at = time.monotonic()
+        longest, began = max(longest, at - began), at
+        assert not passes.queue.refused
+    assert longest < 0.5
+    passes.put(names[-1], after=(names[0],))
+    while passes() or passes.queue.cut:
+        pass
+    assert [id_ for id_, _ in passes.queue.refused] == [min(names)]
+
+
 def test_a_ring_that_was_mended_is_none(passes):
     passes.put("a", after=("b",))
     assert passes() == []
@@ -238,19 +259,23 @@ def test_what_is_parked_and_what_has_a_reason_are_the_same(job, fates, free):
     assert parked in (None, *Until)
 
 
-@given(after=st.dictionaries(IDS, st.lists(IDS).map(tuple)), start=IDS)
-def test_a_ring_is_found_exactly_when_a_job_waits_for_itself(after, start):
-    reached, todo = set(), list(after.get(start, ()))
-    while todo:
-        if (here := todo.pop()) not in reached:
-            reached.add(here)
-            todo += after.get(here, ())
-    ring = ring_through(start, lambda id_: after.get(id_, ()))
-    assert (ring is not None) == (start in reached)
-    if ring:
-        assert start in ring
+@given(after=st.dictionaries(NAMES, st.lists(NAMES).map(tuple)), starts=st.lists(NAMES))
+def test_a_ring_is_found_exactly_when_there_is_one_and_each_of_them_comes_after_one_that_is(after, starts):
+    def reached(here):
+        found, todo = set(), list(after.get(here, ()))
+        while todo:
+            if (following := todo.pop()) not in found:
+                found.add(following)
+                todo += after.get(following, ())
+        return found
+
+    rings = [ring for ring in rings_from(starts, lambda id_: after.get(id_, ())) if ring]
+    for ring in rings:
         assert ring[0] == min(ring)
-        assert all(following in after[id_] for id_, following in zip(ring, ring[1:] + ring[:1], strict=True))
+        assert all(following in after[id_] for id_, following in pairwise([*ring, ring[0]]))
+    lowest = {ring[0] for ring in rings}
+    for id_ in {*starts}.union(*map(reached, starts)):
+        assert id_ not in reached(id_) or reached(id_) & lowest
 
 
 def test_a_job_that_changes_no_stamp_of_the_queue_is_seen_all_the_same(passes, wait_for):

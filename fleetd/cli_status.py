@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from fleetd import shelter
 from fleetd.breaker import describe
 from fleetd.cli_guess import seconds_to_empty
 from fleetd.cli_state import APART, Beat, State, presence, read_state, rests, short, started_at, unkillable
@@ -44,6 +45,9 @@ def status(args: argparse.Namespace, talk: Talk) -> int:
         talk.data(line)
     for line in _unkillable(state, talk):
         talk.data(line)
+    for id_ in shelter.waiting(shelter.shelters(talk.environ), spool.running / host_name(talk.environ)):
+        text = f"{clean(short(id_))} has ended; its row waits until the spool takes how"
+        talk.data(cut_line(f"{talk.paint('yellow', '!')} {text}", talk))
     for line in _failures(state, now, talk):
         talk.data(line)
     if state.skipped:

@@ -22,7 +22,8 @@ class Orphan:
     def __init__(self, path: Path, pid: Mapping[str, Any], cap: int, places: tuple[Path, ...]) -> None:
         """`pid` is what pid.json says, `cap` that of the log in bytes, `places` the shelters. Raises OSError."""
         lock = look(path / "lock")
-        self._mark = lock.data.decode("ascii", "replace") if lock else ""
+        mark = lock.data.decode("ascii", "replace") if lock else ""
+        self._mark = mark if shelter.is_token(mark) else shelter.token_for(places, path) or ""
         self._path, self._places = path, places
         self._strays = Strays(leader=pid.get("pid"), born=pid.get("born"), mark=self._mark)
         self._ending: Ending | None = None

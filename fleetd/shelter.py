@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetd.files import fsync_directory, look, replace_file, scan
-from fleetd.job import decode_json, encode_json
+from fleetd.job import decode_json, encode_json, seconds
 from fleetd.xdg import runtime_dir, state_home
 
 _TOKEN = re.compile(r"[0-9a-f]{8,64}", re.ASCII)
@@ -49,6 +49,39 @@ def find(places: tuple[Path, ...], token: str) -> dict[str, Any] | None:
     return None
 
 
+def is_token(text: str) -> bool:
+    """Whether a claim may have this token."""
+    return _TOKEN.fullmatch(text) is not None
+
+
+def token_for(places: tuple[Path, ...], attempt: Path) -> str | None:
+    """Under which token word of this attempt is kept, for one whose `lock` no longer says it: a power cut may empty that.
+
+    What ended before this attempt was claimed is an earlier one's.
+    """
+    with contextlib.suppress(OSError):
+        claimed = os.lstat(attempt / "job.json").st_ctime
+        for place, token in _tokens(places):
+            record = _read(place, f"{token}.json")
+            if record.get("attempt") == str(attempt) and _ended(record) >= claimed:
+                return token
+    return None
+
+
+def _ended(record: Mapping[str, Any]) -> float:
+    try:
+        return seconds(record["exit"]["ended"])
+    except (KeyError, TypeError, ValueError):
+        return float("-inf")
+
+
+def waiting(places: tuple[Path, ...], running: Path) -> list[str]:
+    """Which jobs of `running`, a host's, have ended and wait for the spool to take that."""
+    attempts = (_read(place, f"{token}.json").get("attempt") for place, token in _tokens(places))
+    here = {Path(attempt) for attempt in attempts if isinstance(attempt, str) and Path(attempt).parent == running}
+    return sorted(path.name for path in here if path.is_dir() and not os.path.lexists(path / "exit.json"))
+
+
 def drop(places: tuple[Path, ...], token: str) -> None:
     """Keep it no longer: exit.json stands."""
     for place in places if _TOKEN.fullmatch(token) else ():
@@ -62,7 +95,8 @@ def sweep(places: tuple[Path, ...], running: Path) -> None:
         attempt = _read(place, f"{token}.json").get("attempt")
         if isinstance(attempt, str) and Path(attempt).parent == running:
             lock = look(Path(attempt, "lock"))
-            if lock is None or lock.data != token.encode():
+            claim = lock.data.decode("ascii", "replace") if lock else ""
+            if not os.path.isdir(attempt) or (is_token(claim) and claim != token):
                 drop(places, token)
 
 

@@ -6,16 +6,20 @@ import pwd
 import signal
 import stat
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from fleetd import shelter
 from fleetd.claim import token_of
+from fleetd.job import utc
 from fleetd.spool import spool_path
 
 TOKEN = "0badb007" + "0123456789abcdef"
 SAID = {"outcome": "failed", "exit": 3, "signal": None, "reason": None}
+FLEET = Path(sys.executable).with_name("fleet")
 WAITS = "until test -e $FLEET_SPOOL/go; do sleep 0.02; done; exit 3"
 
 
@@ -89,6 +93,48 @@ def test_it_outlives_parent_and_daemon(rig, sheltered, read_only, wait_for):
     sheltered()
     assert rig.ended("j")["exit"] == 3
     assert not kept.exists()
+
+
+@pytest.mark.parametrize("left", [b"", b"\0" * 24, None])
+def test_it_outlives_what_the_lock_says(rig, sheltered, read_only, wait_for, left):
+    """A lock is not fsynced: after an error of the disk or a power cut it may be empty, or gone."""
+    held = sheltered()
+    pid, undo, kept = unwritten(rig, read_only, wait_for, held)
+    rig.kill()
+    os.kill(pid["parent"], signal.SIGKILL)
+    wait_for(lambda: not rig.parents())
+    undo()
+    lock = rig.attempt("j") / "lock"
+    lock.unlink() if left is None else lock.write_bytes(left)
+    sheltered()
+    row = rig.ended("j")
+    assert (row["outcome"], row["exit"], kept.exists()) == ("failed", 3, False)
+
+
+def test_what_an_earlier_attempt_has_left_is_not_taken_for_this_one_s(tmp_path):
+    places, attempt = (tmp_path / "held",), tmp_path / "running" / "calber" / "j"
+    attempt.mkdir(parents=True)
+    shelter.keep(places, TOKEN, str(attempt), SAID | {"ended": utc(time.time() - 5)})
+    (attempt / "job.json").write_text("{}")
+    assert shelter.token_for(places, attempt) is None
+    shelter.keep(places, TOKEN[::-1], str(attempt), SAID | {"ended": utc(time.time() + 1)})
+    assert shelter.token_for(places, attempt) == TOKEN[::-1]
+
+
+def test_daemon_and_status_say_which_results_wait_for_the_disk(rig, sheltered, read_only, wait_for, tmp_path):
+    held = sheltered()
+    _, undo, _ = unwritten(rig, read_only, wait_for, held)
+    wait_for(lambda: "j has ended; its row waits" in rig.said())
+    environ = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state"), "FLEET_HOST": "calber"}
+    command = [FLEET, "status", "--spool", rig.root]
+
+    def told():
+        return subprocess.run(command, check=True, env=environ, capture_output=True, text=True).stdout
+
+    assert "j has ended; its row waits" in told()
+    undo()
+    rig.ended("j")
+    assert "its row waits" not in told()
 
 
 def test_a_parent_that_lives_writes_it_when_it_can_and_keeps_nothing(rig, sheltered, read_only, wait_for):

@@ -15,7 +15,7 @@ from fleetd.keeper import Keeper
 from fleetd.tree import reap_inherited
 from fleetd.watch import Watch, is_remote, watch
 
-_GATHER_S = 0.01  # what has ended meanwhile is brought to its end together, with one fsync
+_GATHER_S = 0.03  # what has ended meanwhile is brought to its end together, with one fsync
 _BLIND_S = 0.5  # how often to look on a local file system that gives no events: a stop is seen within a second
 
 
@@ -38,17 +38,19 @@ class Wakes:
                 self._adopted[pid] = os.pidfd_open(pid)
 
     def sleep(self, keeper: Keeper, watching: Watch | None, seconds: float) -> None:
-        """Until something happens, at most `seconds`; a few milliseconds anyway while the lanes have enough to do."""
-        time.sleep(max(0.0, min(keeper.crew.stocked_s(), seconds, _GATHER_S)))
+        """Until something happens, at most `seconds`; while the lanes have enough to do, what they say can wait a little."""
+        stocked_s = min(keeper.crew.stocked_s(), seconds, _GATHER_S)
         waited = select.poll()
-        for fd in (self._read, *(lane.fileno() for lane in keeper.crew.lanes), *self._adopted.values()):
+        for fd in (self._read, *self._adopted.values()):
             waited.register(fd, select.POLLIN)
-        for lane in keeper.crew.lanes:
-            if lane.has_unsent:
-                waited.register(lane.fileno(), select.POLLIN | select.POLLOUT)
         if watching is not None:
             waited.register(watching, select.POLLIN)
-        waited.poll(seconds * 1000)
+        for lane in keeper.crew.lanes:
+            if lane.has_unsent:
+                waited.register(lane, select.POLLIN | select.POLLOUT)
+            elif stocked_s <= 0:
+                waited.register(lane, select.POLLIN)
+        waited.poll((stocked_s if stocked_s > 0 else seconds) * 1000)
         with contextlib.suppress(BlockingIOError):
             os.read(self._read, 65536)
 

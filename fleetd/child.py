@@ -23,11 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from fleetd import shelter
+from fleetd.exitfile import write_exit
 from fleetd.files import look, replace_file, stamp_of
 from fleetd.job import DECLINED_EXIT, Outcome, encode_json, utc
 from fleetd.lease import boot_ticks, born, born_between, take_lease
 from fleetd.log import CappedLog
-from fleetd.spawn import Streams, spawn
+from fleetd.spawn import Streams, spawn, why_not
 from fleetd.table import has_ended
 from fleetd.tree import Ending, become_subreaper, members, say_unkillable
 
@@ -166,7 +167,7 @@ def _run_leased(parent: Parent, order: Mapping[str, Any], path: str, lease: int)
         return _not_started(path, str(error))
     finally:
         os.close(log)
-    _write_exit(parent, path, order["mark"], reserved, said)
+    write_exit(parent.shelters, path, order["mark"], reserved, said)
     return b'{"exit":%s,"pid":%s}' % (said, record.line)
 
 
@@ -214,14 +215,15 @@ def _attempt(parent: Parent, order: Mapping[str, Any], pid: _Pid, streams: Strea
     """From the start to the tree's end; gives exit.json."""
     path = order["path"]
     started, began, tick = time.time(), time.monotonic(), boot_ticks()
+    environ = parent.environ
     try:
-        environ = parent.environ | {os.fsencode(k): os.fsencode(v) for k, v in order["env"].items()}
+        environ = environ | {os.fsencode(k): os.fsencode(v) for k, v in order["env"].items()}
         parent.begin(order["mark"])
         leader = spawn(order["argv"], environ, order["cwd"], streams)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno in _NOT_NOW:
             raise NotNow(error.strerror) from error
-        return encode_json(_never_ran(order, error, started))
+        return encode_json(_never_ran(order, environ, error, started))
     with contextlib.suppress(OSError):
         pid.started(leader, born_between(leader, tick, boot_ticks()))
         replace_file(f"{path}/pid.json", pid.line)
@@ -235,19 +237,15 @@ def _attempt(parent: Parent, order: Mapping[str, Any], pid: _Pid, streams: Strea
     return encode_json(record)
 
 
-def _never_ran(order: Mapping[str, Any], error: OSError | ValueError, started: float) -> dict[str, Any]:
-    missing = isinstance(error, FileNotFoundError)
-    if isinstance(error, OSError) and error.filename == order["cwd"]:
-        missing, reason = False, f"cwd {order['cwd']}: {error.strerror}"
-    elif missing:
-        reason = f"{order['argv'][0]}: command not found on the job's PATH"
-    else:
-        reason = f"{order['argv'][0]}: {error.strerror if isinstance(error, OSError) else error}"
+def _never_ran(
+    order: Mapping[str, Any], environ: Mapping[bytes, bytes], error: OSError | ValueError, started: float
+) -> dict[str, Any]:
+    missing = isinstance(error, FileNotFoundError) and error.filename != order["cwd"]
     return {
         "outcome": Outcome.FAILED,
         "exit": _NOT_FOUND if missing else _NOT_RUNNABLE,
         "signal": None,
-        "reason": reason,
+        "reason": why_not(order["argv"][0], order["cwd"], environ, error),
         "started": utc(started),
         "ended": utc(time.time()),
         "wall_s": 0.0,
@@ -350,42 +348,6 @@ def _end_leftovers(parent: Parent, order: Mapping[str, Any], leader: int | None)
             _has_children()
         done = ending.step(time.monotonic())
     return count
-
-
-def _write_exit(parent: Parent, path: str, mark: str, reserved: int, data: bytes) -> None:
-    """exit.json by rename, tried again until disk or share is back; meanwhile it is kept where a kill doesn't take it."""
-    fd, pause, kept = reserved, 0.1, False
-    while not _exit_stands(path, fd, data):
-        fd, kept = -1, kept or shelter.keep(parent.shelters, mark, path, json.loads(data))
-        time.sleep(pause)
-        pause = min(pause * 2, 5.0)
-    if kept:
-        shelter.drop(parent.shelters, mark)
-
-
-def _exit_stands(path: str, fd: int, data: bytes) -> bool:
-    """Try once; `fd` is exit.part opened before, and closed in any case, or -1. True when there is nothing left to do."""
-    try:
-        if fd < 0:
-            fd = os.open(f"{path}/exit.part", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-        try:
-            wrote = os.pwrite(fd, data, 0)
-            os.ftruncate(fd, wrote)
-        finally:
-            os.close(fd)
-        if wrote == len(data):
-            os.rename(f"{path}/exit.part", f"{path}/exit.json")
-            return True
-    except PermissionError:
-        with contextlib.suppress(OSError):
-            os.chmod(path, 0o700)  # the job has locked its own directory
-    except (IsADirectoryError, NotADirectoryError):
-        with contextlib.suppress(OSError):
-            os.rename(f"{path}/exit.json", f"{path}/exit.json~")  # the job's own doing
-    except OSError:
-        # the job has deleted its own directory: the answer says how it ended
-        return not os.path.exists(path) and os.path.exists(os.path.dirname(path))
-    return False
 
 
 def main(fd: int, begun: int) -> None:

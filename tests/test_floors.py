@@ -11,7 +11,7 @@ ENGINE_FLOORS = (
     ("errors", "toml", "job", "cores", "settings", "log", "spawn", "table", "xdg"),
     ("files", "lane", "parking", "breaker", "stops", "history", "rings"),
     ("lease", "tree", "shelter"),
-    ("spool", "ledger", "merge"),
+    ("spool", "ledger", "merge", "exitfile"),
     (
         "claim",
         "intake",

@@ -37,7 +37,7 @@ PARENT = (
     (child, "_tend", "the log's cap"),
     (child.Parent, "wait", "the job itself"),
     (child, "_outcome", "reap it, look for leftovers"),
-    (child, "_exit_stands", "exit.json"),
+    (child, "write_exit", "exit.json"),
     (child, "encode_json", "JSON"),
     (child.Parent, "_answer", "the answer to the daemon"),
     (child, "run", "the rest"),

@@ -180,6 +180,23 @@ def test_a_job_that_locks_its_own_files_holds_no_lane(rig, script, outcome, said
     assert rig.ended(rig.drop("next", "true"))["outcome"] == "ok"
 
 
+@pytest.mark.parametrize("made", ["mkdir -p $P/x", "ln -s /etc $P", "mkfifo $P", "echo other > $P", ":"])
+@pytest.mark.parametrize("name", ["exit.part", "exit.json"])
+def test_what_a_job_puts_in_the_place_of_exit_json_takes_no_exit_code(rig, wait_for, name, made):
+    script = (
+        f"P=$(dirname $FLEET_OUT)/{name}; rm -f $P; {made}; until test -e $FLEET_SPOOL/go; do sleep 0.02; done; exit 4"
+    )
+    rig.start()
+    rig.shell("j", script)
+    rig.pid("j")
+    rig.kill()
+    (rig.root / "go").touch()
+    at = rig.attempt("j") / "exit.json"
+    wait_for(lambda: at.is_file() and not at.is_symlink() and at.read_bytes().startswith(b"{"))
+    rig.start()
+    assert rig.ended("j")["exit"] == 4
+
+
 def test_one_attempt_that_cannot_be_finished_keeps_no_other_from_ending(rig, wait_for):
     rig.settings(poll_s=0.2)
     rig.start()

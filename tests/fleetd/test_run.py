@@ -135,6 +135,28 @@ def test_a_command_not_found_is_failed_127_with_the_reason(busy):
     assert "no-such-command-here" in row["reason"]
 
 
+@pytest.mark.parametrize(("number", "name"), enumerate(["{}/interpreted", "interpreted", "./interpreted"]))
+def test_an_interpreter_that_is_not_there_is_named(busy, tmp_path, number, name):
+    (tmp_path / "interpreted").write_text("#!/nonexistent/x -u\n")
+    (tmp_path / "interpreted").chmod(0o755)
+    program, env = name.format(tmp_path), {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    row = busy.ended(busy.drop(f"interpreted-{number}", program, cwd=str(tmp_path), env=env))
+    assert (row["outcome"], row["exit"]) == ("failed", 127)
+    assert row["reason"] == f"{program}: its interpreter /nonexistent/x is not there"
+
+
+def test_a_path_that_leads_nowhere_is_said_without_a_word_of_the_path(busy):
+    row = busy.ended(busy.drop("nowhere", "/no/such/program"))
+    assert (row["exit"], row["reason"]) == (127, "/no/such/program: no such file")
+
+
+def test_a_script_without_a_first_line_is_told_what_it_lacks(busy, tmp_path):
+    (tmp_path / "bare").write_text("echo\n")
+    (tmp_path / "bare").chmod(0o755)
+    row = busy.ended(busy.drop("bare", str(tmp_path / "bare")))
+    assert (row["exit"], "#!/bin/sh" in row["reason"]) == (126, True)
+
+
 def test_the_command_is_looked_for_on_the_job_s_own_path(busy, tmp_path):
     command = tmp_path / "only-here"
     command.write_text("#!/bin/sh\necho found\n")

@@ -135,12 +135,14 @@ def test_a_command_not_found_is_failed_127_with_the_reason(busy):
     assert "no-such-command-here" in row["reason"]
 
 
-@pytest.mark.parametrize(("number", "name"), enumerate(["{}/interpreted", "interpreted", "./interpreted"]))
-def test_an_interpreter_that_is_not_there_is_named(busy, tmp_path, number, name):
+@pytest.mark.parametrize(
+    ("job", "name"), [("by-path", "{}/interpreted"), ("by-name", "interpreted"), ("from-cwd", "./interpreted")]
+)
+def test_an_interpreter_that_is_not_there_is_named(busy, tmp_path, job, name):
     (tmp_path / "interpreted").write_text("#!/nonexistent/x -u\n")
     (tmp_path / "interpreted").chmod(0o755)
     program, env = name.format(tmp_path), {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    row = busy.ended(busy.drop(f"interpreted-{number}", program, cwd=str(tmp_path), env=env))
+    row = busy.ended(busy.drop(job, program, cwd=str(tmp_path), env=env))
     assert (row["outcome"], row["exit"]) == ("failed", 127)
     assert row["reason"] == f"{program}: its interpreter /nonexistent/x is not there"
 

@@ -16,7 +16,7 @@ from fleetd.breaker import Limits, failure, fleet_trips, reason, trips
 from fleetd.cores import allowed_cores
 from fleetd.crew import Crew, Lane
 from fleetd.errors import FleetError, IOFailed
-from fleetd.files import scan, write_file
+from fleetd.files import Stamp, scan, stamp_of, write_file
 from fleetd.halt import Halt
 from fleetd.job import Job, Outcome, utc
 from fleetd.lane import Offer, Until, choose, until
@@ -66,6 +66,7 @@ class Keeper:
         self._look_at = self._hosts_at = self._cancel_at = self._hold_until = float("-inf")
         self._aside: list[tuple[Path, str]] = []
         self.claims: str | None = None
+        self._reset: Stamp | None = None
         self._said: dict[str, frozenset[str]] = {}
 
     def renew(self, settings: Settings, offer: Offer) -> None:
@@ -220,8 +221,10 @@ class Keeper:
     def _look_at_hosts(self) -> None:
         """What was left for this host in hosts/: a reset of its breaker, a drain."""
         asked = self.spool.hosts / f"{self.host}.reset"
-        if asked.exists():
+        if (stamp := stamp_of(asked)) not in (None, self._reset):  # one that cannot be removed is heeded once
             self._append([{"event": "note", "note": "reset", "by": self.by, "reason": "the breaker was reset by hand"}])
+            self._reset = stamp
+        with contextlib.suppress(OSError):
             asked.unlink(missing_ok=True)
         self._drained = (self.spool.hosts / f"{self.host}.drain").exists()
         self._poked = False

@@ -211,6 +211,19 @@ def test_five_different_failures_open_the_breaker(rig, wait_for):
     assert "bad-4" in (rig.root / "STOP_ADDING").read_text()
 
 
+def test_what_stands_for_a_reset_and_cannot_be_removed_is_heeded_once_at_most(rig, wait_for):
+    (rig.spool.hosts / "calber.reset").mkdir()
+    rig.settings(poll_s=0.1)
+    rig.start()
+    for n in range(5):
+        rig.ended(rig.drop(f"j{n}", "true"))
+        before = rig.beat()["counter"]
+        (rig.spool.hosts / "calber.drain").touch()
+        wait_for(lambda before=before: rig.beat()["counter"] > before)
+        (rig.spool.hosts / "calber.drain").unlink()
+    assert rig.rows("note") == []
+
+
 def test_a_reset_closes_the_breaker(rig, wait_for):
     rig.settings(failures=2, rest_s=60)
     for n in range(2):

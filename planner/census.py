@@ -1,6 +1,6 @@
 """A census: plays in, scores out. One process for all plays of a job; the contract is on docs/reference/plan.toml.md.
 
-JSON lines in, {"id", "player": {"weights"}, "seed", "seconds"}; JSON lines out in any order, {"id", "score"} or
+JSON lines in, {"id", "player", "seed", "seconds"}; JSON lines out in any order, {"id", "score"} or
 {"id", "error"}. What else it prints is ignored and counted. End of input ends it.
 
 A play without an answer is asked again once. When the census ends of itself, that holds for every play it left out;
@@ -33,7 +33,7 @@ class Play:
     """One game of one player on one seed."""
 
     id: int
-    weights: Mapping[str, float]
+    player: Mapping[str, Any]  # {"weights": {…}}, or {"net": path, "sha256": …}
     seed: int
     seconds: float
 
@@ -119,7 +119,7 @@ def _read(process: subprocess.Popen[bytes], limit: float) -> bytes | None:
 
 
 def _ask(play: Play) -> bytes:
-    ask = {"id": play.id, "player": {"weights": dict(play.weights)}, "seed": play.seed, "seconds": play.seconds}
+    ask = {"id": play.id, "player": play.player, "seed": play.seed, "seconds": play.seconds}
     return encode_json(ask) + b"\n"
 
 

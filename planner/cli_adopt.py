@@ -23,7 +23,7 @@ def adopt(args: argparse.Namespace, talk: Talk) -> int:
         talk.emit({"schema": "fleet.adopt/1", "trial": decided.trial.id, "defaults": decided.ruling.body["adopted"]})
     else:
         talk.data(decided.ruling.sentence)
-    if not any(row.event == "adopt" and row.body["trial"] == decided.trial.id for row in rows):
+    if not any(row.event == "adopt" and row.body.get("trial") == decided.trial.id for row in rows):
         talk.say("it was adopted before")
     return 0
 

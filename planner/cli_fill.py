@@ -4,6 +4,7 @@ import argparse
 import os
 import signal
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NoReturn
@@ -12,8 +13,9 @@ from fleetd import NotFound, Spool, Talk, Terminated, TryLater, Usage, allowed_c
 from planner.cli_width import say_wrapped
 from planner.due import Order, asked_again, plays_expected
 from planner.edits import Edits
-from planner.fill import LOCK_S, Filler
-from planner.plan import read_plan
+from planner.fill import LOCK_S, Filler, Task
+from planner.net_round import Lesson
+from planner.plan import Plan, read_plan
 from planner.reading import check_census
 from planner.standing import Course, Standing
 from planner.trial import Block
@@ -113,8 +115,7 @@ def _add(filler: Filler, seen: Standing, order: Order, talk: Talk) -> tuple[int,
     blocks = filler.due(seen, order)
     if stops := filler.spool.stops():
         return 0, min(stops)
-    if blocks:
-        check_census(filler.plan.census, talk.environ)
+    _check_commands(blocks, filler.plan, talk)
     try:
         for block, id_ in zip(blocks, filler.publish(blocks), strict=False):
             added += 1
@@ -124,11 +125,20 @@ def _add(filler: Filler, seen: Standing, order: Order, talk: Talk) -> tuple[int,
     return added, None
 
 
+def _check_commands(tasks: Sequence[Task], plan: Plan, talk: Talk) -> None:
+    """Raises NotFound when a program that these jobs will run is not here."""
+    if tasks:
+        check_census(plan.census, talk.environ)
+    for task in tasks:
+        if isinstance(task, Lesson):
+            check_census(task.command, talk.environ)
+
+
 def _dry_run(filler: Filler, order: Order, talk: Talk) -> int:
     seen = filler.look()
     tell(filler, seen, talk)
-    if blocks := filler.due(seen, _deep(filler.spool, order)):
-        check_census(filler.plan.census, talk.environ)
+    blocks = filler.due(seen, _deep(filler.spool, order))
+    _check_commands(blocks, filler.plan, talk)
     for block in blocks:
         _said_job(None, block, talk)
     talk.say(f"would add {count(len(blocks), 'job')} to {len(filler.alive)} that wait or run; nothing was written")
@@ -178,7 +188,18 @@ def _why_done(seen: Standing, filler: Filler, order: Order) -> str:
     return "nothing left to try: every variable is at its bounds"
 
 
-def _said_job(id_: str | None, block: Block, talk: Talk) -> None:
+def _said_job(id_: str | None, task: Task, talk: Talk) -> None:
+    if isinstance(task, Block):
+        _said_block(id_, task, talk)
+    elif talk.json:
+        seeds = None if isinstance(task, Lesson) else [task.seeds.low, task.seeds.high]
+        purpose = "training" if isinstance(task, Lesson) else "judge"
+        talk.emit({"schema": "fleet.fill/1", "job": id_, "round": task.round, "purpose": purpose, "seeds": seeds})
+    else:
+        talk.data(f"{id_ or '-'}  {task.title}")
+
+
+def _said_block(id_: str | None, block: Block, talk: Talk) -> None:
     trial, seeds = block.trial, block.seeds
     if talk.json:
         talk.emit(

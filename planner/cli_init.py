@@ -23,7 +23,12 @@ play_timeout_s = 300                 # no answer for so long: the play that is d
 needs = []                           # tags that a host must have
 
 [net]
-share = 0                            # rounds of nets come in a later version
+share = 0                            # of the lanes' time, for rounds of nets: train, judge, verdict; 0: none
+first = ["treadcore", "clone"]       # makes the first net
+train = ["treadcore", "train", "--from", "{best}", "--seed", "{seed}", "--rewards", "{rewards}"]
+judge_seeds = 400                    # fresh seeds that a new net is read on, beside the best
+train_needs = []                     # tags that a host must have to train
+judge_needs = []                     # and to judge
 
 [policy]
 name = "rotate"                      # each variable up and down by its step, in turn

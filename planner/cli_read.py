@@ -21,8 +21,11 @@ from fleetd import (
     replace_file,
     seconds,
 )
+from planner.cli_learn import learn
+from planner.net_round import LESSON, Judge, decode_judge, stray_judge
 from planner.reading import Sheet, census_command, known_reads, not_void, play, replaced_by
-from planner.trial import READS, decode_block, stray_seeds
+from planner.seeds import Purpose
+from planner.trial import READS, Block, decode_block, stray_seeds
 
 TAIL_BYTES = 1 << 20  # every row of a pass has the best's reads in it: the newest few are enough
 OTHERS_BYTES = 256 << 10
@@ -32,29 +35,42 @@ def read(args: argparse.Namespace, talk: Talk) -> int:
     """Read both players on the job's seeds. Exit 0 with a result, 1 when nothing could be scored."""
     signal.signal(signal.SIGTERM, _stop)
     job, result = (_needed(talk.environ, name) for name in ("FLEET_JOB", "FLEET_RESULT"))
-    made = _job(Path(job))
-    block = decode_block(made["payload"])
-    if wrong := stray_seeds(block):
-        raise BadData(wrong)
+    made, spool = _job(Path(job)), find_spool(args.spool, talk.environ)
+    if made["payload"].get("schema") == LESSON:
+        learn(made["payload"], spool.root, talk)
+    block = _asked(made["payload"], spool.root)
 
     def write(value: Mapping[str, Any]) -> None:
         replace_file(result, encode_json(value) + b"\n")
 
     host, build = host_name(talk.environ), talk.environ.get("FLEET_BUILD")
-    ledger = Ledger(find_spool(args.spool, talk.environ).ledger_d)
+    ledger = Ledger(spool.ledger_d)
     mine = ledger.tail(host, TAIL_BYTES)
     others = [row for other in ledger.hosts() if other != host for row in ledger.tail(other, OTHERS_BYTES)]
     everywhere = [*mine, *others]
     mine = not_void(mine, everywhere)
-    if adopted := replaced_by(not_void(everywhere, everywhere), block, _created(made)):
-        talk.say(f"{block.trial.change}: its best was replaced by {adopted}; nothing to read")
+    if isinstance(block, Block) and (adopted := replaced_by(not_void(everywhere, everywhere), block, _created(made))):
+        talk.say(f"{block.change}: its best was replaced by {adopted}; nothing to read")
         write({"schema": READS, "reads": [], "plays": 0, "replaced": adopted})
         return 0
     sheet = Sheet(block, known_reads(mine, block, build, talk.environ.get("FLEET_JOB_ID", "")), build)
-    talk.say(f"{block.trial.change}: {count(len(block.seeds), 'seed')} ({block.purpose}), {sheet.reused} reads known")
+    talk.say(f"{block.change}: {count(len(block.seeds), 'seed')} ({block.purpose}), {sheet.reused} reads known")
     with Path(_needed(talk.environ, "FLEET_OUT"), "plays.jsonl").open("ab") as record:
         play(sheet, block.play_timeout_s, census_command(block, talk.environ), write, record)
     return _said(sheet, talk)
+
+
+def _asked(payload: Mapping[str, Any], root: Path) -> Block | Judge:
+    """Raises BadData for seeds that are not the job's to read, and for a net that is not the one named."""
+    if payload.get("purpose") == Purpose.JUDGE:
+        judge = decode_judge(payload)
+        if wrong := stray_judge(judge):
+            raise BadData(wrong)
+        return judge.found_in(root)
+    block = decode_block(payload)
+    if wrong := stray_seeds(block):
+        raise BadData(wrong)
+    return block
 
 
 def _job(path: Path) -> Mapping[str, Any]:

@@ -11,12 +11,11 @@ from planner.cli_fill import open_filler, tell
 from planner.cli_width import say_wrapped, short_change, short_effect, short_name, table_width, widest, wrapped
 from planner.due import Order, blocks_due
 from planner.facts import Ruling
-from planner.fill import numbers
 from planner.policy import DIRECTIONS, moves
 from planner.seeds import Purpose
 from planner.standing import Course, Standing
 from planner.trial import Block
-from planner.verdict import read_of
+from planner.verdict import numbers, read_of
 
 AHEAD = 6
 
@@ -29,7 +28,7 @@ def log(args: argparse.Namespace, talk: Talk) -> int:
     seen = filler.look()
     tell(filler, seen, talk)
     for ruling in seen.history:
-        undone = seen.undone.get(ruling.key)
+        undone = seen.undone.get(ruling.key) or filler.rounds.lapsed.get(ruling.key)
         if talk.json:
             body = {k: v for k, v in ruling.body.items() if k not in ("schema", "crc")}
             talk.emit({"schema": "fleet.verdict/1", **body, "undone": undone})
@@ -59,9 +58,11 @@ def best(args: argparse.Namespace, talk: Talk) -> int:
     filler = open_filler(args, talk)
     seen = filler.look()
     tell(filler, seen, talk)
-    now, plays = seen.best, sum(seen.plays.values())
+    now, plays = seen.best, sum(seen.plays.values()) + filler.rounds.plays
     if talk.json:
-        head = {"schema": "fleet.best/1", "weights": dict(now.weights), "net": None, "defaults": now.defaults}
+        net = filler.rounds.net
+        told = {"net": str(filler.spool.root / net.net), "sha256": net.sha256} if net else None
+        head = {"schema": "fleet.best/1", "weights": dict(now.weights), "net": told, "defaults": now.defaults}
         talk.emit(head | {"adoptions": len(now.adoptions), "plays": plays})
         return 0
     starts = filler.plan.space.starts()
@@ -74,6 +75,8 @@ def best(args: argparse.Namespace, talk: Talk) -> int:
     talk.say(f"defaults {now.defaults}: {count(len(now.adoptions), 'adoption')} in {count(plays, 'play')}")
     for ruling in now.adoptions:
         say_wrapped(f"{_local(ruling.at):16}  {ruling.sentence}", talk)
+    if net := filler.rounds.net:
+        say_wrapped(f"net {net.sha256}, {count(len(filler.rounds.adoptions), 'adoption')}: {net.net}", talk)
     return 0
 
 

@@ -7,10 +7,9 @@ from typing import Any
 from fleetd import Talk, columns, count
 from planner.cli_fill import open_filler, tell
 from planner.cli_width import short_change, short_effect, table_width, widest
-from planner.fill import numbers
 from planner.standing import Course, Stage, Standing
 from planner.stats import LEAST_SEEDS, Paired, shrunk, smallest_seen, spread
-from planner.verdict import Call, decimals, judge, read_of, signed
+from planner.verdict import Call, decimals, judge, numbers, read_of, signed
 
 LEAST_ID = 5  # signs of a shortened id
 LEAST_CHANGE = 24  # columns of a change, before the seeds' numbers make room for it

@@ -9,8 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleetd import BadData, Row
+from planner.net_round import (
+    LESSON,
+    Judge,
+    Lesson,
+    NetFile,
+    decode_judge,
+    decode_lesson,
+    decode_net,
+    net_of,
+)
 from planner.seeds import Draw, Purpose, Span
-from planner.trial import TRIAL, Block, Reads, Trial, decode_block, decode_reads, decode_weights
+from planner.trial import TRIAL, Block, Reads, Trial, decode_block, decode_reads, decode_weights, is_number
 
 VERDICTS = ("adopt", "keep")
 
@@ -18,8 +28,8 @@ Key = tuple[str, int]  # (host, seq)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """A result row of a trial's job, without the weights."""
+class Ended:
+    """What every result row says."""
 
     key: Key
     at: str
@@ -28,6 +38,13 @@ class Attempt:
     outcome: str
     final: bool
     reason: str | None
+    busy_s: float  # of lanes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt(Ended):
+    """A result row of a trial's job, without the weights."""
+
     trial: Trial
     purpose: Purpose
     seeds: Span
@@ -36,8 +53,28 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Learned(Ended):
+    """A result row of a job that makes a net; None: it has made none, or tells it wrongly."""
+
+    lesson: Lesson
+    net: NetFile | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged(Ended):
+    """A result row of a job that reads one net beside another."""
+
+    judge: Judge
+    seeds: Span
+    reads: Reads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """An adopt or keep row. Of an adoption, `weights` is the whole best that it leads from; None: its row has none."""
+    """An adopt or keep row. Of an adoption, `weights` is the whole best that it leads from; None: its row has none.
+
+    Of a round, `trial` is the round's id, and an adoption leads from the net `from_net` (None: from none) to `net`.
+    """
 
     event: str
     at: str
@@ -49,6 +86,9 @@ class Ruling:
     candidate: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] | None = None
     rests_on: frozenset[Key] = frozenset()  # the rows with the reads that decided
+    is_round: bool = False
+    net: NetFile | None = None
+    from_net: str | None = None
 
 
 class Facts:
@@ -57,6 +97,8 @@ class Facts:
     def __init__(self, name: str) -> None:
         self.name = name
         self._attempts: dict[Key, Attempt] = {}
+        self._learned: dict[Key, Learned] = {}
+        self._judged: dict[Key, Judged] = {}
         self._rulings: dict[Key, Ruling] = {}
         self._void: dict[Key, str] = {}  # → the reason
         self._odd: set[Key] = set()
@@ -76,13 +118,19 @@ class Facts:
                 self._void[named] = min(reason, self._void.get(named, reason))
         elif row.event in VERDICTS and row.body.get("plan") == self.name:
             self._rulings[key] = _ruling(row)
-        elif row.event == "result" and (payload := self._payload(row)) is not None:
-            self._attempts[key] = _attempt(row, decode_block(payload))
+        elif row.event == "result":
+            self._take_result(key, row)
 
-    def _payload(self, row: Row) -> Mapping[str, Any] | None:
+    def _take_result(self, key: Key, row: Row) -> None:
         payload = row.body.get("payload")
-        ours = isinstance(payload, dict) and payload.get("schema") == TRIAL and payload.get("name") == self.name
-        return payload if ours else None
+        if not isinstance(payload, dict) or payload.get("name") != self.name:
+            return
+        if payload.get("schema") == LESSON:
+            self._learned[key] = _learned(row, decode_lesson(payload))
+        elif payload.get("schema") == TRIAL and payload.get("purpose") == Purpose.JUDGE:
+            self._judged[key] = _judged(row, decode_judge(payload))
+        elif payload.get("schema") == TRIAL:
+            self._attempts[key] = _attempt(row, decode_block(payload))
 
     @property
     def odd(self) -> list[Key]:
@@ -92,6 +140,12 @@ class Facts:
     def attempts(self) -> list[Attempt]:
         """The result rows that no void row takes out."""
         return [attempt for key, attempt in self._attempts.items() if key not in self._void]
+
+    def learned(self) -> list[Learned]:
+        return [attempt for key, attempt in self._learned.items() if key not in self._void]
+
+    def judged(self) -> list[Judged]:
+        return [attempt for key, attempt in self._judged.items() if key not in self._void]
 
     def history(self) -> list[Ruling]:
         """Every verdict, oldest first, also those that stand no more."""
@@ -123,6 +177,8 @@ class Facts:
 def _ruling(row: Row) -> Ruling:
     """Raises BadData when an adoption does not say in numbers what it adopts."""
     body, adopts = row.body, row.event == "adopt"
+    if "round" in body:
+        return _round_ruling(row)
     return Ruling(
         event=row.event,
         at=row.at,
@@ -137,6 +193,23 @@ def _ruling(row: Row) -> Ruling:
     )
 
 
+def _round_ruling(row: Row) -> Ruling:
+    body = row.body
+    return Ruling(
+        event=row.event,
+        at=row.at,
+        key=(row.host, row.seq),
+        trial=str(body["round"]),
+        reason=str(body.get("reason")),
+        sentence=str(body.get("sentence")),
+        body=body,
+        rests_on=_keys(body.get("rests_on", [])),
+        is_round=True,
+        net=decode_net(body.get("net")) if row.event == "adopt" else None,
+        from_net=None if body.get("from") is None else str(body["from"]),
+    )
+
+
 def _keys(value: Any) -> frozenset[Key]:
     try:
         return frozenset((str(row["host"]), int(row["seq"])) for row in value)
@@ -145,19 +218,39 @@ def _keys(value: Any) -> frozenset[Key]:
         raise BadData(message) from error
 
 
-def _attempt(row: Row, block: Block) -> Attempt:
+def _busy(body: Mapping[str, Any]) -> tuple[tuple[Any, float], tuple[Any, float]]:
+    return (body.get("wall_s"), 0.0), (body.get("cores"), 1.0)
+
+
+def _ended(row: Row) -> dict[str, Any]:
     body = row.body
+    wall_s, cores = (value if is_number(value) else usual for value, usual in _busy(body))
+    return {
+        "key": (row.host, row.seq),
+        "at": row.at,
+        "job": body["job"],
+        "attempt": body["attempt"],
+        "outcome": body["outcome"],
+        "final": body.get("next") is None,
+        "reason": body.get("reason"),
+        "busy_s": wall_s * cores,
+    }
+
+
+def _attempt(row: Row, block: Block) -> Attempt:
     return Attempt(
-        key=(row.host, row.seq),
-        at=row.at,
-        job=body["job"],
-        attempt=body["attempt"],
-        outcome=body["outcome"],
-        final=body.get("next") is None,
-        reason=body.get("reason"),
+        **_ended(row),
         trial=block.trial,
         purpose=block.purpose,
         seeds=block.seeds,
         draw=block.draw,
-        reads=decode_reads(body.get("result")),
+        reads=decode_reads(row.body.get("result")),
     )
+
+
+def _learned(row: Row, lesson: Lesson) -> Learned:
+    return Learned(**_ended(row), lesson=lesson, net=net_of(row.body.get("log"), row.body.get("result")))
+
+
+def _judged(row: Row, judge: Judge) -> Judged:
+    return Judged(**_ended(row), judge=judge, seeds=judge.seeds, reads=decode_reads(row.body.get("result")))

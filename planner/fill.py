@@ -7,22 +7,27 @@ lock, each names its trial, and a trial that has one never gets another: running
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from fleetd import BadData, Job, Ledger, Row, Spool, new_id, only_one, utc
-from planner.due import Order, blocks_due
+from planner.due import Order, blocks_due, plays_expected
 from planner.facts import Facts, Ruling
+from planner.net_round import LESSON, Judge, Lesson, decode_judge, decode_lesson
 from planner.plan import Plan
+from planner.round_jobs import ROUND_KINDS, round_job, round_row
+from planner.rounds import Rounds, judge_round, may_learn, round_due, rounds_of
 from planner.seeds import Purpose
 from planner.standing import REPLACED, Course, Standing, standing
 from planner.stats import Paired
 from planner.trial import TRIAL, Block, decode_block, encode_block, player_hash
-from planner.verdict import Call, Verdict, judge, read_of
+from planner.verdict import Call, Verdict, judge, numbers, read_of
 
 PRIORITY: Mapping[Purpose, int] = {Purpose.HELDOUT: 40, Purpose.SEARCH: 50}
 KIND: Mapping[Purpose, str] = {Purpose.HELDOUT: "heldout", Purpose.SEARCH: "trial"}
-MARKS = tuple(f"-{kind}-" for kind in KIND.values())
+MARKS = tuple(f"-{kind}-" for kind in (*KIND.values(), *ROUND_KINDS))
+Task = Block | Lesson | Judge
 LOCK_S = 30.0
 RETRIES = 1
 
@@ -38,9 +43,10 @@ class Filler:
         self._now = now
         self._ledger = Ledger(spool.ledger_d)
         self._facts = Facts(plan.name)
-        self._blocks: dict[str, Block | None] = {}
+        self._tasks: dict[str, Task | None] = {}
         self._told: set[str] = set()
         self.alive: set[str] = set()
+        self.rounds = Rounds()
 
     def after(self, plan: Plan) -> "Filler":
         """The same for another plan."""
@@ -68,10 +74,13 @@ class Filler:
 
     def look(self) -> Standing:
         """The standing as it is now."""
-        blocks = self._under_way()
+        tasks = self._under_way()
         self._facts.add(row for row, _ in self._ledger.poll_lines())
+        blocks = {id_: task for id_, task in tasks.items() if isinstance(task, Block)}
+        self.rounds = rounds_of(self._facts, {i: t for i, t in tasks.items() if not isinstance(t, Block)})
         seen = standing(self._facts, self.plan.space, blocks)
         self.alive = {job for course in seen.courses.values() for stage in course.stages for job in stage.alive}
+        self.alive |= self.rounds.alive
         return seen
 
     def settle(self) -> tuple[Standing, list[Row]]:
@@ -84,38 +93,55 @@ class Filler:
         rows: list[Row] = []
         while True:
             seen = self.look()
-            if seen.overlap:
-                raise BadData(f"{self.spool.ledger_d}: {seen.overlap}; nothing is done until a void row names the row")
+            if wrong := seen.overlap or self.rounds.stray:
+                raise BadData(f"{self.spool.ledger_d}: {wrong}; nothing is done until a void row names the row")
             if shaken := self._facts.shaken():
                 rows += self._ledger.append(self.host, [void_row(self.plan, r, why, self.by) for r, why in shaken])
                 continue
             ruled = [(c, judge(c, current=seen.current(c))) for c in seen.courses.values() if not c.ruling]
             adopt = sorted((r for r in ruled if r[1].call is Call.ADOPT), key=lambda r: -_strength(r[1].read))
             due = adopt[:1] + [r for r in ruled if r[1].call is Call.KEEP]
-            if not due:
-                return seen, rows
             bodies = [verdict_row(self.plan, seen, course, verdict, self.by) for course, verdict in due]
+            bodies += self._round_row()
+            if not bodies:
+                return seen, rows
             rows += self._ledger.append(self.host, bodies)
 
-    def publish(self, blocks: Sequence[Block]) -> Iterator[str]:
-        """Queue one job for each block, in turn; raises TryLater when a stop file stands."""
-        for block in blocks:
-            yield self.spool.publish(job_of(block, self.plan, self.by, self._now()))
+    def _round_row(self) -> list[dict[str, Any]]:
+        """The row of the round that is open, when its verdict is due."""
+        if (round_ := self.rounds.open) is None:
+            return []
+        verdict = judge_round(self.rounds, round_)
+        return [] if verdict.call is Call.WAIT else [round_row(self.plan, round_, verdict, self.by)]
 
-    def due(self, seen: Standing, order: Order) -> list[Block]:
-        """The blocks that the order has room for."""
-        return blocks_due(seen, self.plan, order, len(self.alive))
+    def publish(self, tasks: Sequence[Task]) -> Iterator[str]:
+        """Queue one job for each task, in turn; raises TryLater when a stop file stands."""
+        for task in tasks:
+            made_by = self.plan, self.by, self._now()
+            yield self.spool.publish(job_of(task, *made_by) if isinstance(task, Block) else round_job(task, *made_by))
 
-    def _under_way(self) -> dict[str, Block]:
+    def due(self, seen: Standing, order: Order) -> list[Task]:
+        """What the order has room for: what the round that is open waits for, a new round in its turn, trials."""
+        budget = None if order.plays is None else order.plays - self.rounds.plays
+        begin = budget is None or plays_expected(seen, self.plan) < budget
+        busy, limits = len(self.alive), [n for n in (order.depth, order.count) if n is not None]
+        room = min([*limits, *([] if order.depth is None else [order.depth - busy])], default=0)
+        tasks: list[Task] = list(round_due(self.rounds, self.plan, begin=begin)[: max(0, room)])
+        if self.plan.net.share == 1 and may_learn(self.rounds, self.plan):
+            return tasks
+        left = None if order.count is None else order.count - len(tasks)
+        return [*tasks, *blocks_due(seen, self.plan, replace(order, count=left, plays=budget), busy + len(tasks))]
+
+    def _under_way(self) -> dict[str, Task]:
         """This plan's jobs that wait or run, by id."""
         waiting = self._waiting()
         found = self.spool.claimed() | {a.id: a.job for a in self.spool.attempts() if a.job}
         moving = {id_: job for id_, job in found.items() if _ours(id_)}
         waiting |= self._waiting()
-        for id_ in (waiting | moving.keys()) - self._blocks.keys():
+        for id_ in (waiting | moving.keys()) - self._tasks.keys():
             if (job := moving.get(id_) or self.spool.read_waiting(id_)) is not None:
-                self._blocks[id_] = block_of(job.payload, self.plan.name)
-        return {id_: block for id_ in waiting | moving.keys() if (block := self._blocks.get(id_))}
+                self._tasks[id_] = task_of(job.payload, self.plan.name)
+        return {id_: task for id_ in waiting | moving.keys() if (task := self._tasks.get(id_))}
 
     def _waiting(self) -> set[str]:
         return {id_ for id_ in self.spool.waiting() if _ours(id_)}
@@ -125,12 +151,14 @@ def _ours(id_: str) -> bool:
     return any(mark in id_ for mark in MARKS)
 
 
-def block_of(payload: Mapping[str, Any], name: str) -> Block | None:
-    """The block that a payload carries, or None when it is no trial of the plan called `name`."""
-    if payload.get("schema") != TRIAL or payload.get("name") != name:
+def task_of(payload: Mapping[str, Any], name: str) -> Task | None:
+    """What a payload asks for, or None when that is nothing of the plan called `name`."""
+    if payload.get("schema") not in (TRIAL, LESSON) or payload.get("name") != name:
         return None
     try:
-        return decode_block(payload)
+        if payload["schema"] == LESSON:
+            return decode_lesson(payload)
+        return decode_judge(payload) if payload.get("purpose") == Purpose.JUDGE else decode_block(payload)
     except BadData:
         return None
 
@@ -198,14 +226,6 @@ def _rests_on(course: Course, verdict: Verdict) -> list[tuple[str, int]]:
     """The rows with the reads that decided; that a best was replaced is not read from any."""
     stage = course.heldout if verdict.purpose is Purpose.HELDOUT else course.search
     return sorted(stage.rows) if stage and verdict.reason != REPLACED else []
-
-
-def numbers(read: Paired | None) -> dict[str, Any] | None:
-    """A read for a row: effect, se, n, interval (95 %, Student's t; null under two seeds)."""
-    if read is None:
-        return None
-    interval = None if read.low is None else [read.low, read.high]
-    return {"effect": read.mean, "se": read.se, "n": read.n, "interval": interval}
 
 
 def _strength(read: Paired | None) -> float:

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,18 @@ from planner.space import Space, complaints, read_space
 from planner.stats import LEAST_SEEDS
 
 LATER = ("screen", "race", "spsa")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetPlan:
+    """[net]: rounds of nets, and their share of the queue's time; 0: none."""
+
+    share: float = 0.0
+    first: tuple[str, ...] = ()
+    train: tuple[str, ...] = ()
+    judge_seeds: int = 400
+    train_needs: tuple[str, ...] = ()
+    judge_needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +42,7 @@ class Plan:
     play_timeout_s: float = 60.0
     needs: tuple[str, ...] = ()
     policy: str = "rotate"
+    net: NetPlan = field(default_factory=NetPlan)
     files: tuple[Path, ...] = ()  # where it was read from: plan.toml first
 
 
@@ -92,7 +105,7 @@ NET: Mapping[str, _Rule] = {
     "share": _SHARE,
     "first": _COMMAND,
     "train": _COMMAND,
-    "judge_seeds": _COUNT,
+    "judge_seeds": _DECIDING,
     "train_needs": _TAGS,
     "judge_needs": _TAGS,
 }
@@ -116,8 +129,17 @@ def read_plan(path: Path) -> Plan:
     trial["needs"] = tuple(trial.get("needs", ()))
     policy = table.get("policy", {}).get("name", "rotate")
     space = read_space(space_path)
+    net: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in table.get("net", {}).items()
+    }
     return Plan(
-        name=table["name"], census=tuple(table["census"]), space=space, policy=policy, files=(path, space_path), **trial
+        name=table["name"],
+        census=tuple(table["census"]),
+        space=space,
+        policy=policy,
+        net=NetPlan(**net),
+        files=(path, space_path),
+        **trial,
     )
 
 
@@ -141,7 +163,7 @@ def _errors(doc: Doc) -> Iterator[str]:
         table = doc.table.get(key, {})
         if isinstance(table, dict):
             yield from _check(doc, (key,), table, rules)
-            yield from _not_yet(doc, key, table)
+            yield from (_no_rounds if key == "net" else _not_yet)(doc, key, table)
 
 
 def _check(doc: Doc, keys: tuple[str, ...], table: Mapping[str, Any], rules: Mapping[str, _Rule]) -> Iterator[str]:
@@ -152,12 +174,18 @@ def _check(doc: Doc, keys: tuple[str, ...], table: Mapping[str, Any], rules: Map
             yield doc.complaint((*keys, key), f"expected {rules[key][1]}, got {value!r}")
 
 
+def _no_rounds(doc: Doc, key: str, table: Mapping[str, Any]) -> Iterator[str]:
+    """A share of the time for rounds, and no command to make nets by."""
+    share = table.get("share", 0)
+    if _number(share) and share > 0:
+        missing = [name for name in ("first", "train") if name not in table]
+        yield from (doc.complaint((key, name), "is missing: a share above 0 needs it") for name in missing)
+
+
 def _not_yet(doc: Doc, key: str, table: Mapping[str, Any]) -> Iterator[str]:
     """What the contract has and this version has not: said, never ignored."""
-    share, name = table.get("share", 0), table.get("name", "rotate")
+    name = table.get("name", "rotate")
     here = ", ".join(f'"{policy}"' for policy in POLICIES)
-    if key == "net" and _number(share) and 0 < share <= 1:
-        yield doc.complaint(("net", "share"), "rounds of nets come in a later version; until then share is 0")
     if key == "policy" and name in LATER:
         yield doc.complaint(("policy", "name"), f'"{name}" comes in a later version; this one has {here}')
     elif key == "policy" and _text(name) and name not in POLICIES:

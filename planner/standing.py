@@ -3,12 +3,12 @@
 `standing` looks at the facts through the space. Rows of other defaults stay, but are never pooled with the present ones.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fleetd import Outcome
 from planner.best import Best, best_of
-from planner.facts import Attempt, Facts, Key, Ruling
+from planner.facts import Attempt, Ended, Facts, Judged, Key, Ruling
 from planner.seeds import Draw, Purpose, Span, overlap
 from planner.space import Space
 from planner.trial import Block, Reads, Trial
@@ -98,7 +98,7 @@ class Standing:
 
 def standing(facts: Facts, space: Space, alive: Mapping[str, Block]) -> Standing:
     """The facts seen through the space; `alive` are the jobs that wait or run, by id."""
-    rulings, attempts = facts.rulings(), facts.attempts()
+    rulings, attempts = [ruling for ruling in facts.rulings() if not ruling.is_round], facts.attempts()
     trials, draws = _drawn(attempts)
     trials = {block.trial.id: block.trial for block in alive.values()} | trials
     draws = {(block.trial.id, block.purpose): block.draw for block in alive.values()} | draws
@@ -154,7 +154,7 @@ def _courses(
 
     def stage(trial: str, purpose: Purpose) -> Stage | None:
         key = (trial, purpose)
-        return _stage(draws[key].span, by_stage.get(key, []), live.get(key, {})) if key in draws else None
+        return stage_of(draws[key].span, by_stage.get(key, []), live.get(key, {})) if key in draws else None
 
     courses = {
         id_: Course(
@@ -168,13 +168,13 @@ def _courses(
     return dict(sorted(courses.items(), key=lambda item: item[1].order))
 
 
-def _stage(span: Span, attempts: list[Attempt], live: Mapping[str, Span]) -> Stage:
+def stage_of(span: Span, attempts: Sequence[Attempt | Judged], live: Mapping[str, Span]) -> Stage:
     """Per job the lowest ok attempt counts; one that ended otherwise for good has failed; one nowhere is a gap.
 
     A job that a person cancelled is nowhere, as one whose file was removed: its seeds get their turn again.
     """
-    ok: dict[str, Attempt] = {}
-    last: dict[str, Attempt] = {}
+    ok: dict[str, Attempt | Judged] = {}
+    last: dict[str, Attempt | Judged] = {}
     for attempt in sorted(attempts, key=lambda a: (a.attempt, a.key)):
         if attempt.outcome == Outcome.OK:
             ok.setdefault(attempt.job, attempt)
@@ -184,7 +184,7 @@ def _stage(span: Span, attempts: list[Attempt], live: Mapping[str, Span]) -> Sta
     return Stage(
         span=span,
         reads={a.seeds: a.reads for a in sorted(ok.values(), key=lambda a: a.job, reverse=True)},
-        failures={job: _failure(failed[job]) for job in sorted(failed)},
+        failures={job: failure_of(failed[job]) for job in sorted(failed)},
         alive={job: seeds for job, seeds in live.items() if job not in ok},
         jobs=tuple(sorted({*last, *live})),
         rows=frozenset(a.key for a in (*ok.values(), *failed.values())),
@@ -192,5 +192,5 @@ def _stage(span: Span, attempts: list[Attempt], live: Mapping[str, Span]) -> Sta
     )
 
 
-def _failure(attempt: Attempt) -> str:
+def failure_of(attempt: Ended) -> str:
     return f"{attempt.outcome}" + (f": {attempt.reason}" if attempt.reason else "")

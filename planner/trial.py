@@ -75,8 +75,25 @@ class Block:
     deterministic: bool
 
     @property
-    def players(self) -> dict[str, dict[str, float]]:
-        return {"candidate": {**self.best, **self.candidate}, "best": dict(self.best)}
+    def players(self) -> dict[str, dict[str, Any]]:
+        """Both, as a census takes them."""
+        return {
+            "candidate": {"weights": {**self.best, **self.candidate}},
+            "best": {"weights": dict(self.best)},
+        }
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """What each is known by."""
+        return {side: player_hash(player["weights"]) for side, player in self.players.items()}
+
+    @property
+    def seconds(self) -> float:
+        return self.trial.seconds
+
+    @property
+    def change(self) -> str:
+        return self.trial.change
 
     @property
     def draw(self) -> Draw:
@@ -140,11 +157,11 @@ def _block(payload: Mapping[str, Any]) -> Block:
     trial = Trial(
         id=str(payload["trial"]),
         variable=str(payload["variable"]),
-        from_=_number(payload["from"]),
-        to=_number(payload["to"]),
+        from_=number_of(payload["from"]),
+        to=number_of(payload["to"]),
         defaults=str(best["defaults"]),
         pass_=_pass(payload["pass"]),
-        seconds=_number(payload["seconds"]),
+        seconds=number_of(payload["seconds"]),
         of=None if payload.get("of") is None else str(payload["of"]),
     )
     return Block(
@@ -152,30 +169,30 @@ def _block(payload: Mapping[str, Any]) -> Block:
         name=str(payload["name"]),
         census=tuple(str(word) for word in payload["census"]),
         purpose=Purpose(payload["purpose"]),
-        seeds=_span(payload["seeds"]),
-        span=_span(payload["span"]),
+        seeds=decode_span(payload["seeds"]),
+        span=decode_span(payload["span"]),
         best=decode_weights(best["weights"]),
         candidate=decode_weights(payload["candidate"]),
-        play_timeout_s=float(_number(payload["play_timeout_s"])),
+        play_timeout_s=float(number_of(payload["play_timeout_s"])),
         deterministic=bool(payload["deterministic"]),
     )
 
 
 def decode_weights(value: Any) -> dict[str, float]:
     """Numbers by name; raises BadData when it is anything else."""
-    if not isinstance(value, dict) or not all(isinstance(k, str) and _is_number(v) for k, v in value.items()):
+    if not isinstance(value, dict) or not all(isinstance(k, str) and is_number(v) for k, v in value.items()):
         raise BadData(f"expected numbers by name, got {str(value)[:80]}")
     return value
 
 
-def _number(value: Any) -> float:
-    if not _is_number(value):
+def number_of(value: Any) -> float:
+    if not is_number(value):
         raise ValueError(f"{str(value)[:80]!r} is no number")
     number: float = value
     return number
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     """Whether it is one that a double can hold."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
@@ -186,7 +203,7 @@ def _pass(value: Any) -> int:
     return value
 
 
-def _span(value: Any) -> Span:
+def decode_span(value: Any) -> Span:
     low, high = value
     if not (isinstance(low, int) and isinstance(high, int) and low < high):
         raise ValueError(f"{value!r} is no span of seeds")
@@ -233,7 +250,7 @@ def _read(row: Any) -> tuple[int, tuple[float | None, float | None]]:
 def _score(value: Any) -> float | None:
     if value is None:
         return None
-    if not _is_number(value) or abs(value) > SCORE_MOST:
+    if not is_number(value) or abs(value) > SCORE_MOST:
         raise BadData(f"{str(value)[:80]} is no score")
     score: float = value
     return score

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from planner.seeds import Purpose
 from planner.standing import REPLACED, Course, Stage
@@ -65,11 +66,11 @@ def _replaced(course: Course) -> Verdict:
 def _stage(course: Course, stage: Stage, purpose: Purpose) -> Verdict:
     if stage.alive or not (stage.failures or stage.complete):
         return WAIT
-    read, call = _usable(stage), Call.KEEP
+    read, call = usable(stage), Call.KEEP
     if isinstance(read, tuple):
         reason, words = read
     elif not past_gate(read):
-        reason, words = _short_of(read)
+        reason, words = short_of(read)
     else:
         call = Call.ADOPT if purpose is Purpose.HELDOUT else Call.MORE
         reason, words = _passed(course, read, call)
@@ -83,7 +84,7 @@ def _stage(course: Course, stage: Stage, purpose: Purpose) -> Verdict:
     )
 
 
-def _usable(stage: Stage) -> Paired | tuple[str, str]:
+def usable(stage: Stage) -> Paired | tuple[str, str]:
     """The read, or why it cannot decide anything: the reason and the words."""
     read, asked = read_of(stage), len(stage.span)
     if stage.failures:
@@ -106,7 +107,7 @@ def _passed(course: Course, read: Paired, call: Call) -> tuple[str, str]:
     return "past the gate", f"{past}, adopted" + (f" (search {effect(search)})" if search else "")
 
 
-def _short_of(read: Paired) -> tuple[str, str]:
+def short_of(read: Paired) -> tuple[str, str]:
     """The reason and the words for a read that is not past the gate."""
     if read.n < LEAST_SEEDS:
         needed = seeds_needed(read.mean, read.sd) if read.n > 1 and read.mean > 0 else None
@@ -132,6 +133,14 @@ def summary(read: Paired) -> str:
         return effect(read)
     digits = decimals([read.se or read.mean])
     return f"{effect(read)}: t interval {signed(read.low, digits)} to {signed(read.high, digits)}"
+
+
+def numbers(read: Paired | None) -> dict[str, Any] | None:
+    """A read for a row: effect, se, n, interval (95 %, Student's t; null under two seeds)."""
+    if read is None:
+        return None
+    interval = None if read.low is None else [read.low, read.high]
+    return {"effect": read.mean, "se": read.se, "n": read.n, "interval": interval}
 
 
 def signed(value: float, digits: int) -> str:

@@ -81,9 +81,13 @@ class Farm:
             "next": None,
             "payload": job["payload"],
             "result": value,
+            "wall_s": 1.0,
+            "cores": job["cores"],
+            "log": f"ended/2026-11-30/{home.name}~{job['attempt']}/log",
         }
         self.row(row)
-        home.rename(self.spool.ended / home.name)
+        (self.spool.ended / "2026-11-30").mkdir(exist_ok=True)
+        home.rename(self.spool.ended / "2026-11-30" / f"{home.name}~{job['attempt']}")
         return value
 
     def row(self, *bodies):

@@ -16,7 +16,7 @@ SEEDS = range(1, 11)
 
 def ask(*trouble, silence_s=5.0, enough=lambda: False, command=None):
     """(scores by seed, reasons by seed, what the collection counted) of ten plays."""
-    plays = [Play(id=n, weights={"good": 0.5}, seed=seed, seconds=1) for n, seed in enumerate(SEEDS)]
+    plays = [Play(id=n, player={"weights": {"good": 0.5}}, seed=seed, seconds=1) for n, seed in enumerate(SEEDS)]
     answers = {}
 
     def hear(answer):
@@ -74,7 +74,7 @@ def test_a_play_that_hangs_is_given_up_after_its_time():
 
 def test_enough_failures_end_the_asking():
     heard = []
-    plays = [Play(id=n, weights={}, seed=1, seconds=1) for n in range(50)]
+    plays = [Play(id=n, player={"weights": {}}, seed=1, seconds=1) for n in range(50)]
     command = [sys.executable, str(HILL), "census", "die:1"]
     collect(command, plays, 5.0, heard.append, lambda: len(heard) >= 2)
     assert len(heard) == 2

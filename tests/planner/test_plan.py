@@ -42,7 +42,7 @@ def test_what_is_not_said_has_the_real_defaults(tmp_path):
         ('name = "x"\n', "census: is missing"),
         (PLAN + '[policy]\nname = "screen"\n', 'plan.toml:4:1: policy.name: "screen" comes in a later version'),
         (PLAN + '[policy]\nname = "magic"\n', 'no policy is called "magic"'),
-        (PLAN + "[net]\nshare = 0.5\n", "plan.toml:4:1: net.share: rounds of nets come in a later version"),
+        (PLAN + "[net]\nshare = 0.5\n", "plan.toml:3:1: net.train: is missing: a share above 0 needs it"),
         ("trial = 3\n" + PLAN, "trial: expected a table"),
         (PLAN + "[[variable]]\n", "stand in the file that `space` names"),
         ("name = \n", "plan.toml:1:8: "),

@@ -1,6 +1,7 @@
 """A census of known truth: `good` adds 0.5 a unit, `bad` takes 0.5, `null` does nothing at all, `odd` only adds noise.
 
     hill.py census [TROUBLE…]     plays in, scores out (JSON lines)
+    hill.py learn GAIN SEED [NET] makes a net: the best's `good`, more by GAIN; "fail" fails, "mute" tells no net
 
 A play's score is the effect of its weights plus noise of its seed (the same for all players) and of its seed and player.
 TROUBLE: nan:SEED error:SEED die:SEED hang:SEED mute:SEED (on the plays of that seed), chatter (lines that are none),
@@ -14,6 +15,7 @@ import math
 import os
 import sys
 import time
+from pathlib import Path
 
 EFFECTS = {"good": 0.5, "bad": -0.5, "null": 0.0}
 
@@ -46,7 +48,7 @@ def answer(ask, trouble):
     said = (
         {"error": "no luck"}
         if "error" in kinds
-        else {"score": math.nan if "nan" in kinds else score(ask["player"]["weights"], seed)}
+        else {"score": math.nan if "nan" in kinds else score(weights_of(ask["player"]), seed)}
     )
     if "HILL_RULES" in os.environ:
         said["rules"] = os.environ["HILL_RULES"]
@@ -54,8 +56,28 @@ def answer(ask, trouble):
         print(json.dumps({"id": ask["id"], **said, "extra": seed}), flush=True)
 
 
+def weights_of(player):
+    """A net of the hill is a file of weights."""
+    return player["weights"] if "weights" in player else json.loads(Path(player["net"]).read_text())
+
+
+def learn(gain, seed, best=None):
+    if gain == "fail":
+        sys.exit("nothing learned")
+    if gain == "mute":
+        return
+    before = json.loads(Path(best).read_text())["good"] if best else 0.0
+    net = Path(os.environ["FLEET_OUT"], "hill.net")
+    net.write_text(json.dumps({"good": before + float(gain), "seed": int(seed)}))
+    told = {"net": net.name, "sha256": hashlib.sha256(net.read_bytes()).hexdigest()}
+    Path(os.environ["FLEET_RESULT"]).write_text(json.dumps(told))
+
+
 def main():
     trouble = sys.argv[2:]
+    if sys.argv[1] == "learn":
+        learn(*trouble)
+        return
     asks = (json.loads(line) for line in sys.stdin)
     if {"batch", "backwards"} & set(trouble):
         asks = list(asks)

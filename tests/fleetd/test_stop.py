@@ -58,7 +58,7 @@ def test_a_stop_ends_a_job_that_has_stopped_its_parent(rig, stop, wait_for):
 
 def test_a_parent_that_is_stopped_again_and_again_ends_its_job_all_the_same(rig, stop):
     rig.start()
-    rig.shell("j", "trap 'kill -STOP $PPID' TERM; while :; do kill -STOP $PPID; sleep 0.02; done")
+    rig.shell("j", "sleep 0.5; trap 'kill -STOP $PPID' TERM; while :; do kill -STOP $PPID; sleep 0.02; done")
     rig.pid("j")
     stop("STOP_NOW")
     assert rig.ended("j", limit_s=12)["outcome"] == "stopped"

@@ -180,8 +180,8 @@ def _mark(spool: Spool) -> tuple[object, ...]:
 
 
 def _why_done(seen: Standing, filler: Filler, order: Order) -> str:
-    played = sum(seen.plays.values())
-    if order.plays is not None and plays_expected(seen, filler.plan) >= order.plays:
+    played = filler.played(seen)
+    if order.plays is not None and plays_expected(seen, filler.plan) + filler.rounds.plays >= order.plays:
         return f"done: {count(played, 'play')} read and judged, the budget was {order.plays:,}"
     if order.count is not None:
         return f"done: {count(order.count, 'job')} added, read and judged"
@@ -226,9 +226,9 @@ def _said_summary(filler: Filler, seen: Standing, order: Order, added: int, stop
         return
     busy = len(filler.alive) + added
     if order.count == 0:
-        talk.say(f"judged; {busy} wait or run, {count(sum(seen.plays.values()), 'play')} read so far")
+        talk.say(f"judged; {busy} wait or run, {count(filler.played(seen), 'play')} read so far")
         return
-    talk.say(f"added {count(added, 'job')}; {busy} wait or run, {count(sum(seen.plays.values()), 'play')} read so far")
+    talk.say(f"added {count(added, 'job')}; {busy} wait or run, {count(filler.played(seen), 'play')} read so far")
     if not busy:
         talk.say("nothing is queued: the budget is spent, or every variable is at its bounds (fleet-plan next)")
 

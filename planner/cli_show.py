@@ -58,7 +58,7 @@ def best(args: argparse.Namespace, talk: Talk) -> int:
     filler = open_filler(args, talk)
     seen = filler.look()
     tell(filler, seen, talk)
-    now, plays = seen.best, sum(seen.plays.values()) + filler.rounds.plays
+    now, plays = seen.best, filler.played(seen)
     if talk.json:
         net = filler.rounds.net
         told = {"net": str(filler.spool.root / net.net), "sha256": net.sha256} if net else None

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from fleetd import BadData, CannotCreate, NotFound, Talk, Terminated, decode_json
+from fleetd import BadData, CannotCreate, NotFound, Talk, Terminated, TryLater, decode_json
 from planner.cli_tread_cores import cores_here
 from planner.cli_tread_follow import Follow, Stop
 from planner.cli_tread_out import open_out, tell
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NET: Final = "train.net"
 CHECKPOINT: Final = "train.checkpoint"
 METRICS: Final = "metrics.jsonl"
-EVERY: Final = 20  # iterations from one checkpoint to the next
+EVERY: Final = 10  # iterations from one checkpoint to the next
 
 
 def train(args: argparse.Namespace, talk: Talk) -> None:
@@ -49,9 +49,13 @@ def train(args: argparse.Namespace, talk: Talk) -> None:
     with Stop() as stop, Follow(out / METRICS, args.ticks, keep.resume, talk) as follow:
         telling = Telling(report=follow.take, stop=stop)
         began = time.monotonic()
-        ended = run(
-            making, settings, args.ticks, shards=shards, start=begin[2].flat if begin else None, keep=keep, talk=telling
-        )
+        start = begin[2].flat if begin else None
+        try:
+            ended = run(making, settings, args.ticks, shards=shards, start=start, keep=keep, talk=telling)
+        except TryLater as error:
+            if stop.is_term:  # it went to the whole group, and a shard was quicker to end
+                raise Terminated(f"ended by SIGTERM; --resume --out {out} goes on from the last checkpoint") from error
+            raise
         follow.finish()
     if stop.by and ended.ticks < args.ticks:
         raise _stopped(stop, ended, out, talk)

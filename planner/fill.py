@@ -83,6 +83,10 @@ class Filler:
         self.alive |= self.rounds.alive
         return seen
 
+    def played(self, seen: Standing) -> int:
+        """Plays read, of trials and of rounds."""
+        return sum(seen.plays.values()) + self.rounds.plays
+
     def settle(self) -> tuple[Standing, list[Row]]:
         """Write the verdicts that are due and give the standing after them; the caller holds the lock.
 

@@ -53,8 +53,11 @@ def cancel(spool: Spool, host: str, id_: str) -> str:
 def _end_cancelled(spool: Spool, host: str, path: Path) -> None:
     """The caller holds the lease. Raises OSError."""
     reap.write_exit(path, reap.cancelled())
-    end = reap.ended(path, host, reap.read_exit(path), {}, utc(time.time()), reap.read_job(path, {}))
-    reap.finish(spool, Ledger(spool.ledger_d), host, [end])
+    ledger, job = Ledger(spool.ledger_d), reap.read_job(path, {})
+    before = max((row.body["attempt"] for row in ledger.heads() if row.body.get("job") == job.id), default=0)
+    job = replace(job, attempt=max(job.attempt, before + 1))  # whoever put it in again has not counted
+    end = reap.ended(path, host, reap.read_exit(path), {}, utc(time.time()), job)
+    reap.finish(spool, ledger, host, [end])
 
 
 def _carried_on(spool: Spool, host: str, id_: str) -> bool:

@@ -25,6 +25,14 @@ def test_a_waiting_job_is_cancelled_with_a_row_and_never_runs(rig):
     assert rig.spool.attempts() == []
 
 
+def test_a_job_that_was_put_in_again_and_cancelled_is_its_next_attempt(rig):
+    rig.drop("j", "false")
+    rig.once()
+    rig.drop("j", "false")
+    assert cancel(rig.spool, "calber", "j") == "queued"
+    assert [(row["attempt"], row["outcome"]) for row in rig.rows()] == [(1, "failed"), (2, "cancelled")]
+
+
 def test_a_running_job_is_cancelled_whatever_it_says_on_term(rig):
     rig.start()
     rig.shell("j", "trap 'exit 0' TERM; sleep 100 & wait", retries=3, rerun_safe=True)

@@ -1,5 +1,6 @@
 """treadcore train, clone's neighbours and judge as a user and a job meet them: real processes, real files."""
 
+import contextlib
 import json
 import os
 import signal
@@ -91,6 +92,58 @@ def test_a_job_goes_on_from_its_last_attempt_and_names_its_net_from_its_director
     assert (row["net"], told["net"]) == ("train.net", str(second / "train.net"))
     assert (row["sha256"], row["shards"]) == (unbroken["sha256"], 1)
     assert iterations(second) == [1, 2, 3, 4, 5]
+
+
+def alive_in(group):
+    """Processes of the group that are no zombies."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, pgid = path.read_text().rpartition(")")[2].split()[:3]
+            found += [path.parent.name] if int(pgid) == group and state != "Z" else []
+    return found
+
+
+@pytest.fixture
+def at_work(tmp_path):
+    """A run on two shards in a process group of its own, with a checkpoint."""
+    if run("cores")["cores"] < 2:
+        pytest.skip("two shards take two cores")
+    command = [*COMMAND, *SMALL, "--out", str(tmp_path), "--shards", "2"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, cwd=ROOT, env=environ(), process_group=0
+    ) as process:
+        limit = time.monotonic() + 60
+        while not (tmp_path / "train.checkpoint").exists() and time.monotonic() < limit:
+            time.sleep(0.01)
+        yield process
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def children(pid):
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_sigterm_to_the_whole_group_is_a_stop_and_nothing_else(at_work):
+    os.killpg(at_work.pid, signal.SIGTERM)
+    said = at_work.communicate(timeout=30)[1]
+    assert at_work.returncode == 143, said
+    assert "--resume --out" in said
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the worker in /proc")
+def test_a_killed_worker_ends_the_run_and_is_named(at_work):
+    (worker,) = [pid for child in children(at_work.pid) for pid in children(child)]
+    os.kill(worker, signal.SIGKILL)
+    said = at_work.communicate(timeout=30)[1]
+    assert at_work.returncode == 75, said
+    assert f"shard-1 (pid {worker}) was ended by SIGKILL; the last checkpoint stands: resume from it" in said
+    limit = time.monotonic() + 10
+    while alive_in(at_work.pid) and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert alive_in(at_work.pid) == []
 
 
 def test_a_run_begins_with_the_net_that_it_is_given(tmp_path):

@@ -152,7 +152,7 @@ def test_what_ended_ok_does_not_run_again(rig):
 
 
 def test_what_has_not_ended_or_has_gone_cannot_go_again(rig):
-    with pytest.raises(NotFound, match="no attempt"):
+    with pytest.raises(NotFound, match="it has never run"):
         again(rig, "j")
     rig.drop("j", "false")
     assert rig.once() == 0

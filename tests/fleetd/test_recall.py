@@ -45,7 +45,8 @@ def test_a_running_job_is_cancelled_whatever_it_says_on_term(rig):
 
 def test_a_job_that_has_stopped_its_parent_is_cancelled(rig):
     rig.start()
-    rig.shell("j", "kill -STOP $PPID; sleep 100")
+    known = """until grep -q '"pid":[0-9]' ../pid.json; do sleep 0.02; done"""
+    rig.shell("j", f"{known}; kill -STOP $PPID; sleep 100")
     rig.pid("j")
     assert cancel(rig.spool, "calber", "j") == "running"
     assert rig.ended("j", limit_s=4)["outcome"] == "cancelled"

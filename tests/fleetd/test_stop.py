@@ -11,6 +11,7 @@ from fleetd.job import Job
 from fleetd.lease import boot_id
 
 PARTIAL = 'echo "[1,2]" > $FLEET_RESULT.new && mv $FLEET_RESULT.new $FLEET_RESULT; sleep 100'
+ONCE_KNOWN = """until grep -q '"pid":[0-9]' ../pid.json; do sleep 0.02; done"""  # or its parent has no time to write it
 DEAF = "trap '' TERM; while :; do sleep 0.1; done"
 
 
@@ -48,7 +49,7 @@ def test_partial_results_are_kept_and_only_rerun_safe_jobs_are_queued_again(rig,
 
 def test_a_stop_ends_a_job_that_has_stopped_its_parent(rig, stop, wait_for):
     rig.start()
-    rig.shell("j", "kill -STOP $PPID; sleep 100")
+    rig.shell("j", f"{ONCE_KNOWN}; kill -STOP $PPID; sleep 100")
     parent = rig.pid("j")["parent"]
     wait_for(lambda: Path(f"/proc/{parent}/stat").read_text().split()[2] == "T")
     stop("STOP_NOW")
@@ -58,7 +59,7 @@ def test_a_stop_ends_a_job_that_has_stopped_its_parent(rig, stop, wait_for):
 
 def test_a_parent_that_is_stopped_again_and_again_ends_its_job_all_the_same(rig, stop):
     rig.start()
-    rig.shell("j", "sleep 0.5; trap 'kill -STOP $PPID' TERM; while :; do kill -STOP $PPID; sleep 0.02; done")
+    rig.shell("j", f"{ONCE_KNOWN}; trap 'kill -STOP $PPID' TERM; while :; do kill -STOP $PPID; sleep 0.02; done")
     rig.pid("j")
     stop("STOP_NOW")
     assert rig.ended("j", limit_s=12)["outcome"] == "stopped"

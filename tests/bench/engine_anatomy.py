@@ -8,6 +8,7 @@ steps inside of it. The clocks cost about half a microsecond a step. What runs b
 
 import argparse
 import contextlib
+import mmap
 import os
 import shutil
 import signal
@@ -21,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fleetd import child, claim, cli_daemon, files, keeper, merge, order, queue, reap, spawn
+from fleetd import child, claim, cli_daemon, exitfile, files, intake, keeper, merge, order, queue, reap, spawn
 from fleetd.crew import Crew, Lane
 from fleetd.job import Job
 from fleetd.ledger import Ledger
@@ -44,8 +45,8 @@ PARENT = (
 )
 DAEMON = (
     (queue.Queue, "refresh", "what is new in queue/"),
-    (queue, "look", "read the job's file"),
-    (queue.Queue, "_decode", "decode it"),
+    (intake, "look", "read the job's file"),
+    (intake, "job_of", "decode it"),
     (claim, "enter", "its directory, out/, lock, job.json"),
     (claim, "claim", "claim: the rename"),
     (order, "order", "its order and environment"),
@@ -108,7 +109,7 @@ def parent(jobs: int, where: Path) -> dict[str, int]:
         taken.append(made)
     orders = [order.order(spool, Settings(), "here", one, 0) | {"ahead": False} for one in taken]
     ours, theirs = socket.socketpair()
-    lane = child.Parent(theirs)
+    lane = child.Parent(theirs, mmap.mmap(-1, 64))
     clocks = Clocks(PARENT)
     for one in orders:
         lane._answer(child.run(lane, one))
@@ -153,7 +154,7 @@ def main() -> None:
     shutil.rmtree(base)
 
 
-assert files.look is queue.look, "the daemon reads its queue by files.look"
+assert files.look is intake.look, "the daemon reads its queue by files.look"
 
 if __name__ == "__main__":
     main()

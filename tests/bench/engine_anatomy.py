@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fleetd import child, claim, cli_daemon, exitfile, files, intake, keeper, merge, order, queue, reap, spawn
+from fleetd import child, claim, cli_daemon, files, intake, keeper, merge, order, queue, reap, spawn
 from fleetd.crew import Crew, Lane
 from fleetd.job import Job
 from fleetd.ledger import Ledger

@@ -118,7 +118,7 @@ def test_hosts_over_ssh_are_named(rig, fleet, daemons):
 def test_the_units_have_no_errors(checkout, tmp_path):
     """systemd itself reads them, with a `fleet` where it looks for programs."""
     for unit in sorted((checkout / "systemd").glob("fleet-keeper.*")):
-        (tmp_path / unit.name).write_text(unit.read_text().replace("ExecStart=fleet ", f"ExecStart={FLEET} "))
+        (tmp_path / unit.name).write_text(unit.read_text().replace("%h/.local/bin/", f"{Path(FLEET).parent}/"))
     try:
         command = ["systemd-analyze", "verify", "fleet-keeper.timer", "fleet-keeper.service"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

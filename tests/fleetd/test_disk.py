@@ -66,6 +66,8 @@ def test_what_ends_on_a_full_disk_is_in_the_ledger_once_there_is_room(tight, wai
     tight.start()
     tight.shell("runs", "echo 5 > $FLEET_RESULT; until test -e $FLEET_SPOOL/go; do sleep 0.02; done; exit 3")
     tight.pid("runs")
+    result = tight.attempt("runs") / "result.json"
+    wait_for(lambda: result.exists() and result.read_text() == "5\n")
     (tight.root / "not-yet").touch()
     fill(tight)
     (tight.root / "not-yet").rename(tight.root / "go")

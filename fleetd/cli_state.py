@@ -1,6 +1,7 @@
 """What the commands say about a spool, gathered by reading it once: who lives, what waits and why, runs, has ended."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from fleetd.lease import boot_id, born
 from fleetd.ledger import Ledger, Row, decode_head, decode_row
 from fleetd.spool import Running, Spool, job_id
 
+OPEN = "breaker open"
+_STAMP = re.compile(r"\b\d\d-\d{8}T\d{6}\.\d{6}Z-")  # what an id loses when it is shown in short
 BEAT_LIMIT_S = 30.0  # three heartbeats
 APART = (Outcome.STOPPED, Outcome.CANCELLED, Outcome.REJECTED)
 BAD = frozenset(set(Outcome) - {Outcome.OK, Outcome.SUPERSEDED, *APART})
@@ -169,6 +172,20 @@ def _is_held(lock: Path) -> bool:
     return any(" FLOCK " in line and f":{inode} " in line for line in locks)
 
 
+def taken_lanes(running: Iterable[Running]) -> Counter[str]:
+    """How many lanes of each host its attempts take, or would: some wait at a lane's door."""
+    taken: Counter[str] = Counter()
+    for run in running:
+        taken[run.host] += run.job.cores if run.job else 1
+    return taken
+
+
+def lanes_of(beat: Beat, taken: int) -> str:
+    """How many of the host's lanes are busy, and how many it has: 1/2; -/2 where no daemon lives."""
+    lanes = beat.body.get("lanes", "?")
+    return f"{min(taken, lanes) if beat.live and beat.body else '-'}/{lanes}"
+
+
 def unkillable(beat: Beat) -> dict[str, list[int]]:
     """What on a living host has outlived SIGKILL, by the job's id."""
     said = beat.body.get("unkillable") if beat.live else None
@@ -300,7 +317,7 @@ def rests(beat: Beat) -> str | None:
     """Why a living host claims nothing, or None."""
     breaker = beat.body.get("breaker", {})
     if breaker.get("open"):
-        return f"breaker open: {clean(str(breaker.get('reason')))}"
+        return f"{OPEN}: {_STAMP.sub('', clean(str(breaker.get('reason'))))}"
     if beat.drained:
         return "drained"
     claims = beat.body.get("claims")

@@ -9,7 +9,19 @@ from typing import Any
 from fleetd import shelter
 from fleetd.breaker import describe
 from fleetd.cli_guess import seconds_to_empty
-from fleetd.cli_state import APART, Beat, State, presence, read_state, rests, short, started_at, unkillable
+from fleetd.cli_state import (
+    APART,
+    Beat,
+    State,
+    lanes_of,
+    presence,
+    read_state,
+    rests,
+    short,
+    started_at,
+    taken_lanes,
+    unkillable,
+)
 from fleetd.cli_talk import Talk
 from fleetd.cli_text import (
     as_called,
@@ -71,7 +83,8 @@ def _sentence(state: State, to_empty_s: float | None, now: float, talk: Talk) ->
 def _host_lines(state: State, now: float, talk: Talk) -> list[str]:
     if not state.beats:
         return []
-    table = columns([_host_cells(beat) for beat in state.beats])
+    taken = taken_lanes(state.running)
+    table = columns([_host_cells(beat, taken[beat.host]) for beat in state.beats])
     runs: dict[str, list[str]] = {}
     for run in state.running:
         runs.setdefault(run.host, []).append(_running(run, now))
@@ -92,11 +105,10 @@ def _kind(beat: Beat) -> str:
     return "open" if rests(beat) else "live"
 
 
-def _host_cells(beat: Beat) -> tuple[str, ...]:
-    lanes, busy = beat.body.get("lanes", 0), len(beat.body.get("busy", ()))
-    if not beat.live:
-        return beat.host, f"-/{lanes} lanes", f"no daemon, last beat {presence(beat)}"
-    return beat.host, f"{busy}/{lanes} lanes", rests(beat) or f"beat {presence(beat)}"
+def _host_cells(beat: Beat, taken: int) -> tuple[str, ...]:
+    last = "last beat " if beat.body else ""
+    state = (rests(beat) or f"beat {presence(beat)}") if beat.live else f"no daemon, {last}{presence(beat)}"
+    return beat.host, f"{lanes_of(beat, taken)} lanes", state
 
 
 def _running(run: Running, now: float) -> str:

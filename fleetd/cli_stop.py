@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fleetd.cli_clock import clock_offsets
-from fleetd.cli_state import Beat, presence, read_beats, rests, short, unkillable
+from fleetd.cli_state import OPEN, Beat, lanes_of, presence, read_beats, rests, short, unkillable
 from fleetd.cli_status import cut_line, host_json
 from fleetd.cli_talk import Talk
 from fleetd.cli_text import as_called, clean, columns, count
@@ -135,6 +135,10 @@ def hosts(args: argparse.Namespace, talk: Talk) -> int:
     rows = [head, *(_cells(beat, ahead.get(beat.host)) for beat in beats)]
     for line in columns(rows) if beats else ():
         talk.data(cut_line(line, talk))
+    for beat in beats:
+        if beat.live and (why := rests(beat)) and why.startswith(OPEN):
+            reset = as_called(f"fleet hosts reset {beat.host}", talk.environ)
+            talk.say(f"{beat.host}: {why}; once that is mended: {reset}")
     if not beats:
         talk.say("no daemon has run on this spool yet; start one: fleetd")
     return 0
@@ -143,10 +147,19 @@ def hosts(args: argparse.Namespace, talk: Talk) -> int:
 def _cells(beat: Beat, ahead: float | None) -> tuple[str, ...]:
     busy, tags = ([clean(short(word)) for word in beat.body.get(key, ())] for key in ("busy", "tags"))
     state = (rests(beat) or "works") if beat.live else "no daemon"
-    lanes = f"{len(busy)}/{beat.body.get('lanes', 0)}"
+    state = OPEN if state.startswith(OPEN) else state
     pid = str(beat.body["pid"]) if beat.live and beat.body else "-"
     clock = "?" if ahead is None else f"{ahead:+.1f} s"
-    return beat.host, state, pid, lanes, presence(beat), clock, ",".join(tags) or "-", " ".join(busy)
+    return (
+        beat.host,
+        state,
+        pid,
+        lanes_of(beat, len(busy)),
+        presence(beat),
+        clock,
+        ",".join(tags) or "-",
+        " ".join(busy),
+    )
 
 
 def _act(spool: Spool, action: str, host: str, talk: Talk) -> int:

@@ -9,14 +9,26 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fleetd.cli_state import BAD, Beat, presence, rate, read_beats, rests, short, started_at
-from fleetd.cli_status import how_ended
+from fleetd.cli_state import (
+    BAD,
+    OPEN,
+    Beat,
+    lanes_of,
+    presence,
+    rate,
+    read_beats,
+    rests,
+    short,
+    started_at,
+    taken_lanes,
+)
+from fleetd.cli_status import how_ended, what
 from fleetd.cli_talk import Talk
-from fleetd.cli_text import clean, clock, columns, command_line, cut, span, terminal_width
+from fleetd.cli_text import clean, clock, columns, cut, span, terminal_width
 from fleetd.errors import Terminated, Usage
 from fleetd.job import Outcome, utc
 from fleetd.lease import host_name
-from fleetd.ledger import Ledger, Row, decode_head
+from fleetd.ledger import Ledger, Row, decode_head, decode_row
 from fleetd.spool import Running, Spool, find_spool
 
 if TYPE_CHECKING:
@@ -65,9 +77,11 @@ class Eye:
     def look(self, now: float) -> Picture:
         """The picture at `now`, seconds since the epoch."""
         waiting, running = self._spool.waiting(), self._spool.attempts()
-        fresh = [row for row, _ in self._ledger.poll_lines(decode_head) if row.event == "result"]
-        for row in sorted(fresh, key=lambda row: row.at):
+        fresh = [(row, line) for row, line in self._ledger.poll_lines(decode_head) if row.event == "result"]
+        fresh.sort(key=lambda pair: pair[0].at)
+        for row, _ in fresh:
             self._take(row)
+        self._last.extend(decode_row(line) or row for row, line in fresh[-LAST:])
         since = utc(now - RATE_WINDOW_S)
         while self._recent and self._recent[0] < since:
             self._recent.popleft()
@@ -94,7 +108,6 @@ class Eye:
             self._ended[outcome] += 1
             self._final[job] = rank
         self._recent.append(row.at)
-        self._last.append(row)
 
 
 def top(args: argparse.Namespace, talk: Talk) -> int:
@@ -130,28 +143,32 @@ def _print(eye: Eye, times: int | None, talk: Talk) -> None:
 
 def view(picture: Picture, width: int) -> Iterator[Line]:
     """What the terminal shows, no line longer than `width`."""
-    for line in (*_head(picture), *_hosts(picture), *_running(picture), *_ended(picture)):
+    for line in (*_head(picture, width), *_hosts(picture), *_running(picture), *_ended(picture)):
         yield Line(cut(line.text, width), line.style)
 
 
-def _head(picture: Picture) -> Iterator[Line]:
+def _head(picture: Picture, width: int) -> Iterator[Line]:
     lanes = {beat.host: beat.body.get("lanes", 0) for beat in picture.beats if beat.live}
-    taken: Counter[str] = Counter()
-    for run in picture.running:
-        taken[run.host] += run.job.cores if run.job else 1
-    busy, all_ = (
-        sum(min(taken[host], n) for host, n in lanes.items()),
-        sum(lanes.values()),
-    )  # some wait at a lane's door
-    filled = min(round(METER * busy / all_), METER) if all_ else 0
-    meter = f"lanes [{'|' * filled}{' ' * (METER - filled)}] {busy}/{all_}"
+    taken = taken_lanes(picture.running)
+    busy, all_ = sum(min(taken[host], n) for host, n in lanes.items()), sum(lanes.values())
     ended = picture.ended
     counts = f"{picture.waiting} waiting  {len(picture.running)} running  {ended.get(Outcome.OK, 0)} done"
     bad = sum(ended.get(outcome, 0) for outcome in BAD)
     pace = f"{60 * picture.rate:.1f} a minute" if picture.rate else "no rate yet"
-    yield Line(f"{meter}   {counts}  {bad} failed   {pace}   {clock(picture.now, picture.now)}", "bold")
+    rest = f"   {counts}  {bad} failed   {pace}", f"   {clock(picture.now, picture.now)}"
+    heads = (_meter(busy, all_, room) + "".join(rest[:parts]) for room, parts in ((METER, 2), (METER // 2, 2), (0, 1)))
+    yield Line(next((head for head in heads if len(head) <= width), _meter(busy, all_, 0) + rest[0]), "bold")
     if picture.stops:
         yield Line(f"{' and '.join(picture.stops)} stands: fleet resume lifts it", "yellow")
+
+
+def _meter(busy: int, all_: int, room: int) -> str:
+    """How many lanes are busy, drawn where there is room for it."""
+    if not all_:
+        return "no daemon"
+    filled = min(round(room * busy / all_), room)
+    bar = f"[{'|' * filled}{' ' * (room - filled)}] " if room else ""
+    return f"lanes {bar}{busy}/{all_}"
 
 
 def _hosts(picture: Picture) -> Iterator[Line]:
@@ -159,10 +176,12 @@ def _hosts(picture: Picture) -> Iterator[Line]:
     if not picture.beats:
         yield Line("no daemon has run on this spool yet; start one: fleetd", "yellow")
         return
-    cells = [("HOST", "LANES", "STATE", "BEAT")]
+    cells, taken = [("HOST", "LANES", "STATE", "BEAT")], taken_lanes(picture.running)
     for beat in picture.beats:
         state = (rests(beat) or "works") if beat.live else "no daemon"
-        cells.append((beat.host, str(beat.body.get("lanes", "?")), state, presence(beat)))
+        cells.append(
+            (beat.host, lanes_of(beat, taken[beat.host]), OPEN if state.startswith(OPEN) else state, presence(beat))
+        )
     head, *rows = columns(cells)
     yield Line(head, "dim")
     for beat, row in zip(picture.beats, rows, strict=True):
@@ -171,11 +190,11 @@ def _hosts(picture: Picture) -> Iterator[Line]:
 
 def _running(picture: Picture) -> Iterator[Line]:
     yield Line("")
-    cells = [("RUNNING", "FOR", "HOST", "COMMAND")]
+    cells = [("RUNNING", "FOR", "HOST", "WHAT")]
     for run in picture.running:
         at = started_at(run)
-        command = command_line(run.job.argv) if run.job else "?"
-        cells.append((clean(short(run.id)), span(picture.now - at) if at else "", run.host, command))
+        is_ = what(run.job.payload, run.job.argv) if run.job else "?"
+        cells.append((clean(short(run.id)), span(picture.now - at) if at else "", run.host, is_))
     head, *rows = columns(cells)
     yield Line(head, "dim")
     yield from map(Line, rows)
@@ -183,10 +202,11 @@ def _running(picture: Picture) -> Iterator[Line]:
 
 def _ended(picture: Picture) -> Iterator[Line]:
     yield Line("")
-    cells = [("ENDED", "TOOK", "HOST", "HOW")]
+    cells = [("ENDED", "TOOK", "HOST", "HOW", "WHAT")]
     for row in picture.last:
-        took = row.body.get("wall_s")
-        cells.append((clean(short(row.body["job"])), span(took), clean(row.host), how_ended(row.body)))
+        took, argv = row.body.get("wall_s"), row.body.get("argv")
+        is_ = what(row.body.get("payload"), list(map(str, argv)) if isinstance(argv, list) else [])
+        cells.append((clean(short(row.body["job"])), span(took), clean(row.host), how_ended(row.body), is_))
     head, *rows = columns(cells)
     yield Line(head, "dim")
     for row, text in zip(picture.last, rows, strict=True):

@@ -440,3 +440,12 @@ def test_undrain_says_that_a_host_claims_only_where_it_does(fleet, spool):
     assert "its breaker is open: fleet hosts reset mira" in fleet("hosts", "undrain", "mira").stderr
     beat(spool, "mira", ended=utc(time.time()))
     assert "no daemon runs there: fleetd starts one" in fleet("hosts", "undrain", "mira").stderr
+
+
+def test_an_open_breaker_is_short_in_the_table_and_whole_below(fleet, spool):
+    why = "50-20261130T165200.123456Z-job-9f3a2c failed, exit 3; b failed, exit 3"
+    beat(spool, "mira", breaker={"open": True, "until": None, "reason": why})
+    done = fleet("hosts")
+    assert done.stdout.splitlines()[1].split()[:5] == ["mira", "breaker", "open", "1", "0/2"]
+    told = "mira: breaker open: job-9f3a2c failed, exit 3; b failed, exit 3; once that is mended: fleet hosts reset mira"
+    assert done.stderr == f"{told}\n"

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from fleetd.cli_top import Eye, view
+
 FLEET = Path(sys.executable).with_name("fleet")
 
 
@@ -54,9 +56,37 @@ def running(rig):
 def test_batch_prints_what_runs_waits_and_has_ended(running, fleet):
     lines = fleet("top", "-b", "-n", "1").stdout.splitlines()
     assert lines[0].startswith("lanes [||||||||||          ] 1/2   1 waiting  1 running  0 done  1 failed")
-    assert [line.split()[:2] for line in lines if line.startswith("calber")] == [["calber", "2"]]
+    assert [line.split()[:2] for line in lines if line.startswith("calber")] == [["calber", "1/2"]]
     assert any(line.startswith("long") and line.endswith("sh -c 'sleep 60'") for line in lines)
-    assert any(line.startswith("bad") and line.endswith("failed, exit 3") for line in lines)
+    assert any(line.startswith("bad") and line.endswith("failed, exit 3  sh -c 'exit 3'") for line in lines)
+
+
+def test_a_title_stands_in_the_command_s_place(rig, fleet):
+    rig.start()
+    rig.shell("done", "true", payload={"title": "a short rest"})
+    rig.ended("done")
+    rig.shell("long", "sleep 60", payload={"title": "a long rest"})
+    rig.pid("long")
+    text = fleet("top", "-b", "-n", "1").stdout
+    assert [line.rpartition("  ")[2].strip() for line in text.splitlines() if "rest" in line] == ["a long rest", "a short rest"]
+
+
+@pytest.mark.parametrize("width", [70, 79, 99, 120])
+def test_the_first_line_fits_whole(running, width):
+    picture = Eye(running.spool, "calber").look(time.time())
+    head = next(view(picture, width)).text
+    assert head.startswith("lanes ")
+    assert ("no rate yet" in head, len(head) <= width) == (True, True)
+
+
+def test_without_a_daemon_no_lanes_are_counted(running, fleet):
+    running.kill()
+    beat = running.spool.hosts / "calber.json"
+    beat.write_text(json.dumps(json.loads(beat.read_bytes()) | {"ended": "2026-11-30T16:52:00.000000Z"}))
+    lines = fleet("top", "-b", "-n", "1").stdout.splitlines()
+    assert lines[0].startswith("no daemon   1 waiting")
+    assert [line.split()[1] for line in lines if line.startswith("calber")] == ["-/2"]
+    assert fleet("hosts").stdout.splitlines()[1].split()[4] == fleet().stdout.splitlines()[1].split()[2] == "-/2"
 
 
 def test_batch_prints_as_many_pictures_as_asked(running, fleet):

@@ -2,6 +2,7 @@
 
 python tests/bench/peer_cleanrl.py WORLD SEED TICKS, by a Python that has torch: JSON lines of ticks and mean score.
 Its loop, its loss and its first weights as published; only that the envs are a World of ours instead of Gymnasium's.
+`learn` is also what trainer_peers.py times.
 """
 
 import json
@@ -60,16 +61,16 @@ class Envs:
         return torch.tensor(self.out.obs), self.out.reward.copy(), done, self.out.score[done.astype(bool)]
 
 
-def main(name, seed, ticks):
+def learn(making, seed, iterations, told, value_clip=True):
+    """Train; `told` gets the ticks so far and the scores of the plays that ended, after each iteration."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    making = getattr(worlds, name)(envs=ENVS)
     envs, agent = Envs(making, seed), Agent(making.obs, making.heads[0])
     optimizer = torch.optim.Adam(agent.parameters(), lr=LR, eps=1e-5)
-    obs, next_done, batch = envs.reset(), torch.zeros(ENVS), ENVS * STEPS
-    kept = [torch.zeros((STEPS, ENVS, making.obs)), *(torch.zeros((STEPS, ENVS)) for _ in range(5))]
-    for iteration in range(ticks // batch):
-        optimizer.param_groups[0]["lr"] = (1.0 - iteration / (ticks // batch)) * LR
+    obs, next_done, batch = envs.reset(), torch.zeros(envs.n), envs.n * STEPS
+    kept = [torch.zeros((STEPS, envs.n, making.obs)), *(torch.zeros((STEPS, envs.n)) for _ in range(5))]
+    for iteration in range(iterations):
+        optimizer.param_groups[0]["lr"] = (1.0 - iteration / iterations) * LR
         seen, actions, logps, rewards, dones, values = kept
         scores = []
         for t in range(STEPS):
@@ -87,15 +88,12 @@ def main(name, seed, ticks):
                 after = follows if t == STEPS - 1 else values[t + 1]
                 delta = rewards[t] + GAMMA * after * going - values[t]
                 advantages[t] = last = delta + GAMMA * LAM * going * last
-        improve(
-            agent,
-            optimizer,
-            [part.reshape(batch, -1).squeeze(1) for part in (seen, actions, logps, values, advantages)],
-        )
-        print(json.dumps({"ticks": (iteration + 1) * batch, "score": np.mean(scores) if scores else None}), flush=True)
+        rows = [part.reshape(batch, -1).squeeze(1) for part in (seen, actions, logps, values, advantages)]
+        improve(agent, optimizer, rows, value_clip)
+        told((iteration + 1) * batch, scores)
 
 
-def improve(agent, optimizer, rows):
+def improve(agent, optimizer, rows, value_clip):
     seen, actions, logps, values, advantages = rows
     returns, indices = advantages + values, np.arange(len(values))
     for _ in range(EPOCHS):
@@ -105,13 +103,22 @@ def improve(agent, optimizer, rows):
             ratio = (logp - logps[chosen]).exp()
             scaled = (advantages[chosen] - advantages[chosen].mean()) / (advantages[chosen].std() + 1e-8)
             policy = torch.max(-scaled * ratio, -scaled * torch.clamp(ratio, 1 - CLIP, 1 + CLIP)).mean()
-            moved = values[chosen] + torch.clamp(value.flatten() - values[chosen], -CLIP, CLIP)
-            missed = torch.max((value.flatten() - returns[chosen]) ** 2, (moved - returns[chosen]) ** 2)
+            missed = (value.flatten() - returns[chosen]) ** 2
+            if value_clip:
+                moved = values[chosen] + torch.clamp(value.flatten() - values[chosen], -CLIP, CLIP)
+                missed = torch.max(missed, (moved - returns[chosen]) ** 2)
             loss = policy - ENTROPY * entropy.mean() + VALUE * 0.5 * missed.mean()
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(agent.parameters(), GRAD)
             optimizer.step()
+
+
+def main(name, seed, ticks):
+    def told(so_far, scores):
+        print(json.dumps({"ticks": so_far, "score": np.mean(scores) if scores else None}), flush=True)
+
+    learn(getattr(worlds, name)(envs=ENVS), seed, ticks // (ENVS * STEPS), told)
 
 
 if __name__ == "__main__":

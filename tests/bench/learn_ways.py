@@ -1,0 +1,122 @@
+"""Ways to train a net for the duel: the defaults of `treadcore train`, and what else was tried, by name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from planner.arena.observe import OBS
+from planner.brain.net import load_net, save_net
+from planner.brain.shape import views
+from planner.train.clone import Cloning
+from planner.train.duel import Duels
+from planner.train.pool import SCRIPTED, Opponent
+from planner.train.recipe import SCRIPTED_SHARE, settings_for
+from planner.train.rewards import Rewards
+from planner.treadcore import ENVS, TICKS
+
+SOFT = Cloning().soft  # what the clone's pulls have been taken times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """What differs from `treadcore train --from CLONE`."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    rewards: Mapping[str, float] = field(default_factory=dict)
+    ticks: int = TICKS  # of all rounds together
+    envs: int = ENVS
+    pool: str = "best"  # and the scripted brain, or: "scripted" it alone, "earlier" all nets before as well
+    rounds: int = 1  # each from the net of the one before
+    hidden: tuple[int, ...] = (64, 64)
+    soft: float = SOFT
+    nothing: bool = False  # begin with first weights, not with the clone
+    sees: int = OBS  # numbers of the observation, the rest being 0
+
+
+class Dim:
+    """A world in which only the first numbers are seen."""
+
+    def __init__(self, world, sees):
+        self._world, self._sees = world, sees
+        self.arrays = world.arrays
+
+    def reset(self, lo, hi, seed, obs):
+        self._world.reset(lo, hi, seed, obs)
+        obs[:, self._sees :] = 0
+
+    def step(self, lo, hi, action, seed, tick, out):
+        self._world.step(lo, hi, action, seed, tick, out)
+        out.obs[:, self._sees :] = 0
+        out.final_obs[:, self._sees :] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DimDuels(Duels):
+    sees: int
+
+    def make(self, buffer, offset):
+        return Dim(Duels.make(self, buffer, offset), self.sees)
+
+
+def dim(net, sees):
+    """The net, deaf to all but the first `sees` numbers."""
+    views(net.shape, net.flat).hidden[0].weight[:, sees:] = 0
+    return net
+
+
+def begin(way, clone, folder):
+    """The net that the way begins with, as a file; None for first weights."""
+    if way.nothing:
+        return None
+    net = dim(load_net(clone), way.sees)
+    last = views(net.shape, net.flat).policy
+    last.weight[...] *= way.soft / SOFT
+    last.bias[...] *= way.soft / SOFT
+    save_net(path := folder / "begin.net", net)
+    return path
+
+
+def lesson(way, nets, seed):
+    """Making and settings of the round that begins with the last of `nets` (path, sha256), if there is one."""
+    pool = (SCRIPTED,)
+    if nets and way.pool != "scripted":
+        known = nets if way.pool == "earlier" else nets[-1:]
+        rivals = [Opponent(net=str(path), sha256=sha256) for path, sha256 in known]
+        pool = (Opponent(share=SCRIPTED_SHARE * len(rivals)), *rivals)
+    face = {"envs": way.envs, "pool": pool, "rewards": Rewards(weights=way.rewards), "kernel": "numba"}
+    making = Duels(**face) if way.sees == OBS else DimDuels(**face, sees=way.sees)
+    settings = settings_for(seed, load_net(nets[-1][0]) if nets else None)
+    return making, replace(settings, **way.settings)
+
+
+TRAIL = {
+    "as it is": Way(),
+    "lr 5e-4": Way(settings={"lr": 5e-4}),
+    "lr 2e-3": Way(settings={"lr": 2e-3}),
+    "no kl_stop": Way(settings={"kl_stop": None}),
+    "kl_stop 0.1": Way(settings={"kl_stop": 0.1}),
+    "kl_stop 0.01": Way(settings={"kl_stop": 0.01}),
+    "entropy 0": Way(settings={"entropy": 0.0}),
+    "entropy 0.01": Way(settings={"entropy": 0.01}),
+    "entropy 0.02": Way(settings={"entropy": 0.02}),
+    "gamma 0.99": Way(settings={"gamma": 0.99}),
+    "gamma 0.998": Way(settings={"gamma": 0.998}),
+    "lr not annealed": Way(settings={"anneal": False}),
+    "no damage terms": Way(rewards={"damage_dealt": 0.0, "damage_taken": 0.0}),
+    "damage terms 0.5": Way(rewards={"damage_dealt": 0.5, "damage_taken": -0.5}),
+    "aim and threat 0.1": Way(rewards={"aim": 0.1, "threat": -0.1}),
+    "64 envs": Way(envs=64),
+    "1024 envs": Way(envs=1024),
+    "32, 32": Way(hidden=(32, 32)),
+    "128, 128": Way(hidden=(128, 128)),
+    "clone not softened": Way(soft=1.0),
+    "clone softer, 0.1": Way(soft=0.1),
+    "from nothing": Way(nothing=True),
+    "from nothing, entropy 0.03": Way(nothing=True, settings={"entropy": 0.03}),
+    "the scripted's ten features": Way(sees=10),
+    "scripted alone": Way(pool="scripted"),
+    "two rounds": Way(rounds=2),
+    "two rounds, earlier nets": Way(rounds=2, pool="earlier"),
+    "1 M": Way(ticks=1_000_000),
+    "16 M": Way(ticks=16_000_000),
+}

@@ -447,5 +447,7 @@ def test_an_open_breaker_is_short_in_the_table_and_whole_below(fleet, spool):
     beat(spool, "mira", breaker={"open": True, "until": None, "reason": why})
     done = fleet("hosts")
     assert done.stdout.splitlines()[1].split()[:5] == ["mira", "breaker", "open", "1", "0/2"]
-    told = "mira: breaker open: job-9f3a2c failed, exit 3; b failed, exit 3; once that is mended: fleet hosts reset mira"
+    told = (
+        "mira: breaker open: job-9f3a2c failed, exit 3; b failed, exit 3; once that is mended: fleet hosts reset mira"
+    )
     assert done.stderr == f"{told}\n"

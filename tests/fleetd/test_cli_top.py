@@ -68,7 +68,10 @@ def test_a_title_stands_in_the_command_s_place(rig, fleet):
     rig.shell("long", "sleep 60", payload={"title": "a long rest"})
     rig.pid("long")
     text = fleet("top", "-b", "-n", "1").stdout
-    assert [line.rpartition("  ")[2].strip() for line in text.splitlines() if "rest" in line] == ["a long rest", "a short rest"]
+    assert [line.rpartition("  ")[2].strip() for line in text.splitlines() if "rest" in line] == [
+        "a long rest",
+        "a short rest",
+    ]
 
 
 @pytest.mark.parametrize("width", [70, 79, 99, 120])

@@ -89,34 +89,46 @@ def lesson(way, nets, seed):
     return making, replace(settings, **way.settings)
 
 
+def small(**settings):
+    """Settings of a way of the trail's first leg, which was walked with small steps."""
+    return {"lr": 1e-3} | settings
+
+
+def large(**settings):
+    """Settings of a way of its second leg."""
+    return {"lr": 4e-3} | settings
+
+
 TRAIL = {
     "as it is": Way(),
-    "lr 5e-4": Way(settings={"lr": 5e-4}),
-    "lr 2e-3": Way(settings={"lr": 2e-3}),
-    "no kl_stop": Way(settings={"kl_stop": None}),
-    "kl_stop 0.1": Way(settings={"kl_stop": 0.1}),
-    "kl_stop 0.01": Way(settings={"kl_stop": 0.01}),
-    "entropy 0": Way(settings={"entropy": 0.0}),
-    "entropy 0.01": Way(settings={"entropy": 0.01}),
-    "entropy 0.02": Way(settings={"entropy": 0.02}),
-    "gamma 0.99": Way(settings={"gamma": 0.99}),
-    "gamma 0.998": Way(settings={"gamma": 0.998}),
-    "lr not annealed": Way(settings={"anneal": False}),
-    "no damage terms": Way(rewards={"damage_dealt": 0.0, "damage_taken": 0.0}),
-    "damage terms 0.5": Way(rewards={"damage_dealt": 0.5, "damage_taken": -0.5}),
-    "aim and threat 0.1": Way(rewards={"aim": 0.1, "threat": -0.1}),
-    "64 envs": Way(envs=64),
-    "1024 envs": Way(envs=1024),
-    "32, 32": Way(hidden=(32, 32)),
-    "128, 128": Way(hidden=(128, 128)),
-    "clone not softened": Way(soft=1.0),
-    "clone softer, 0.1": Way(soft=0.1),
-    "from nothing": Way(nothing=True),
-    "from nothing, entropy 0.03": Way(nothing=True, settings={"entropy": 0.03}),
-    "the scripted's ten features": Way(sees=10),
-    "scripted alone": Way(pool="scripted"),
-    "two rounds": Way(rounds=2),
-    "two rounds, earlier nets": Way(rounds=2, pool="earlier"),
-    "1 M": Way(ticks=1_000_000),
-    "16 M": Way(ticks=16_000_000),
+    "lr 5e-4": Way(settings=small(lr=5e-4)),
+    "lr 1e-3": Way(settings=small()),
+    "lr 2e-3": Way(settings=small(lr=2e-3)),
+    "lr 4e-3": Way(settings=large()),
+    "lr 8e-3": Way(settings=large(lr=8e-3)),
+    "no kl_stop": Way(settings=small(kl_stop=None)),
+    "lr 4e-3, no kl_stop": Way(settings=large(kl_stop=None)),
+    "lr not annealed": Way(settings=small(anneal=False)),
+    "entropy 0": Way(settings=small(entropy=0.0)),
+    "entropy 0.02": Way(settings=small(entropy=0.02)),
+    "gamma 0.99": Way(settings=small(gamma=0.99)),
+    "no damage terms": Way(settings=small(), rewards={"damage_dealt": 0.0, "damage_taken": 0.0}),
+    "damage terms 0.5": Way(settings=small(), rewards={"damage_dealt": 0.5, "damage_taken": -0.5}),
+    "clone not softened": Way(settings=small(), soft=1.0),
+    "clone softer, 0.1": Way(settings=small(), soft=0.1),
+    "from nothing": Way(settings=small(), nothing=True),
+    "from nothing, 1 M": Way(settings=small(), nothing=True, ticks=1_000_000),
+    "from nothing, entropy 0.03": Way(settings=small(entropy=0.03), nothing=True),
+    "the scripted's ten features": Way(settings=small(), sees=10),
+    "scripted alone": Way(settings=small(), pool="scripted"),
+    "two rounds": Way(settings=small(), rounds=2),
+    "two rounds, earlier nets": Way(settings=small(), rounds=2, pool="earlier"),
+    "128, 128": Way(settings=small(), hidden=(128, 128)),
+    "lr 4e-3, 64 envs": Way(settings=large(), envs=64),
+    "lr 4e-3, 1024 envs": Way(settings=large(), envs=1024),
+    "lr 4e-3, entropy 0.01": Way(settings=large(entropy=0.01)),
+    "lr 4e-3, ten features": Way(settings=large(), sees=10),
+    "lr 4e-3, two rounds": Way(settings=large(), rounds=2, ticks=2 * TICKS),
+    "lr 4e-3, two rounds, earlier nets": Way(settings=large(), rounds=2, ticks=2 * TICKS, pool="earlier"),
+    "lr 4e-3, 16 M": Way(settings=large(), ticks=16_000_000),
 }

@@ -19,7 +19,7 @@ SEED_MOST: Final = (1 << 63) - 1
 SECONDS_MOST: Final = 86400
 TICKS: Final = 4_000_000
 TICKS_MOST: Final = 10**12
-ENVS: Final = 256
+ENVS: Final = 64
 ENVS_MOST: Final = 1 << 16
 
 

@@ -16,7 +16,7 @@ SCRIPTED_SHARE: Final = 2  # of three duels, where there is a net to begin with
 
 def settings_for(seed: int, begin: Net | None) -> Settings:
     """PPO's settings for the duel; a net to begin with says how large the net is."""
-    learned: dict[str, Any] = {"gamma": 0.995, "entropy": 0.005, "lr": 1e-3, "kl_stop": 0.03}
+    learned: dict[str, Any] = {"gamma": 0.995, "entropy": 0.005, "lr": 4e-3, "kl_stop": 0.03}
     if begin is not None:
         learned["hidden"] = begin.shape.hidden
     return Settings(seed=seed, **learned)

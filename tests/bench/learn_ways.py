@@ -89,54 +89,56 @@ def lesson(way, nets, seed):
     return making, replace(settings, **way.settings)
 
 
-def small(**settings):
-    """Settings of a way of the trail's first leg, which was walked with small steps."""
-    return {"lr": 1e-3} | settings
+def small(*, envs: int = 256, settings: Mapping[str, Any] | None = None, **other: Any) -> Way:
+    """A way of the trail's first leg, walked in small steps, few for each decision."""
+    return Way(settings={"lr": 1e-3} | dict(settings or {}), envs=envs, **other)
 
 
-def large(**settings):
-    """Settings of a way of its second leg."""
-    return {"lr": 4e-3} | settings
+def large(*, envs: int = 256, settings: Mapping[str, Any] | None = None, **other: Any) -> Way:
+    """A way of its second leg, in large steps."""
+    return Way(settings={"lr": 4e-3} | dict(settings or {}), envs=envs, **other)
 
 
 TRAIL = {
     "as it is": Way(),
-    "lr 5e-4": Way(settings=small(lr=5e-4)),
-    "lr 1e-3": Way(settings=small()),
-    "lr 2e-3": Way(settings=small(lr=2e-3)),
-    "lr 4e-3": Way(settings=large()),
-    "lr 8e-3": Way(settings=large(lr=8e-3)),
-    "no kl_stop": Way(settings=small(kl_stop=None)),
-    "lr 4e-3, no kl_stop": Way(settings=large(kl_stop=None)),
-    "lr not annealed": Way(settings=small(anneal=False)),
-    "entropy 0": Way(settings=small(entropy=0.0)),
-    "entropy 0.02": Way(settings=small(entropy=0.02)),
-    "gamma 0.99": Way(settings=small(gamma=0.99)),
-    "no damage terms": Way(settings=small(), rewards={"damage_dealt": 0.0, "damage_taken": 0.0}),
-    "damage terms 0.5": Way(settings=small(), rewards={"damage_dealt": 0.5, "damage_taken": -0.5}),
-    "clone not softened": Way(settings=small(), soft=1.0),
-    "clone softer, 0.1": Way(settings=small(), soft=0.1),
-    "from nothing": Way(settings=small(), nothing=True),
-    "from nothing, 1 M": Way(settings=small(), nothing=True, ticks=1_000_000),
-    "from nothing, entropy 0.03": Way(settings=small(entropy=0.03), nothing=True),
-    "the scripted's ten features": Way(settings=small(), sees=10),
-    "scripted alone": Way(settings=small(), pool="scripted"),
-    "two rounds": Way(settings=small(), rounds=2),
-    "two rounds, earlier nets": Way(settings=small(), rounds=2, pool="earlier"),
-    "128, 128": Way(settings=small(), hidden=(128, 128)),
-    "lr 4e-3, 64 envs": Way(settings=large(), envs=64),
-    "lr 4e-3, 32 envs": Way(settings=large(), envs=32),
-    "lr 2e-3, 64 envs": Way(settings=large(lr=2e-3), envs=64),
-    "lr 8e-3, 64 envs": Way(settings=large(lr=8e-3), envs=64),
-    "lr 4e-3, 16 minibatches": Way(settings=large(minibatches=16)),
-    "lr 4e-3, 8 minibatches, 8 epochs": Way(settings=large(minibatches=8, epochs=8)),
-    "lr 4e-3, steps 32": Way(settings=large(steps=32)),
-    "lr 4e-3, 1024 envs": Way(settings=large(), envs=1024),
-    "lr 4e-3, entropy 0.01": Way(settings=large(entropy=0.01)),
-    "lr 4e-3, ten features": Way(settings=large(), sees=10),
-    "lr 4e-3, two rounds": Way(settings=large(), rounds=2, ticks=2 * TICKS),
-    "lr 4e-3, two rounds, earlier nets": Way(settings=large(), rounds=2, ticks=2 * TICKS, pool="earlier"),
-    "lr 4e-3, 64 envs, ten features": Way(settings=large(), envs=64, sees=10),
-    "lr 4e-3, 64 envs, 16 M": Way(settings=large(), envs=64, ticks=16_000_000),
-    "lr 4e-3, 16 M": Way(settings=large(), ticks=16_000_000),
+    "lr 5e-4": small(settings={"lr": 5e-4}),
+    "lr 1e-3": small(),
+    "lr 2e-3": small(settings={"lr": 2e-3}),
+    "lr 4e-3": large(),
+    "lr 8e-3": large(settings={"lr": 8e-3}),
+    "no kl_stop": small(settings={"kl_stop": None}),
+    "lr 4e-3, no kl_stop": large(settings={"kl_stop": None}),
+    "lr not annealed": small(settings={"anneal": False}),
+    "entropy 0": small(settings={"entropy": 0.0}),
+    "entropy 0.02": small(settings={"entropy": 0.02}),
+    "gamma 0.99": small(settings={"gamma": 0.99}),
+    "no damage terms": small(rewards={"damage_dealt": 0.0, "damage_taken": 0.0}),
+    "damage terms 0.5": small(rewards={"damage_dealt": 0.5, "damage_taken": -0.5}),
+    "clone not softened": small(soft=1.0),
+    "from nothing": small(nothing=True),
+    "from nothing, 1 M": small(nothing=True, ticks=1_000_000),
+    "from nothing, entropy 0.03": small(settings={"entropy": 0.03}, nothing=True),
+    "the scripted's ten features": small(sees=10),
+    "scripted alone": small(pool="scripted"),
+    "two rounds": small(rounds=2),
+    "two rounds, earlier nets": small(rounds=2, pool="earlier"),
+    "128, 128": small(hidden=(128, 128)),
+    "lr 4e-3, entropy 0.01": large(settings={"entropy": 0.01}),
+    "lr 4e-3, ten features": large(sees=10),
+    "lr 4e-3, 1024 envs": large(envs=1024),
+    "lr 4e-3, 16 minibatches": large(settings={"minibatches": 16}),
+    "lr 4e-3, steps 32": large(settings={"steps": 32}),
+    "lr 4e-3, 32 envs": large(envs=32),
+    "lr 2e-3, 64 envs": large(envs=64, settings={"lr": 2e-3}),
+    "lr 4e-3, 64 envs": large(envs=64),
+    "lr 8e-3, 64 envs": large(envs=64, settings={"lr": 8e-3}),
+    "64 envs, no kl_stop": large(envs=64, settings={"kl_stop": None}),
+    "64 envs, no damage terms": large(envs=64, rewards={"damage_dealt": 0.0, "damage_taken": 0.0}),
+    "64 envs, scripted alone": large(envs=64, pool="scripted"),
+    "64 envs, 128, 128": large(envs=64, hidden=(128, 128)),
+    "64 envs, from nothing": large(envs=64, nothing=True),
+    "lr 4e-3, 64 envs, ten features": large(envs=64, sees=10),
+    "64 envs, two rounds": large(envs=64, rounds=2, ticks=2 * TICKS),
+    "64 envs, two rounds, earlier nets": large(envs=64, rounds=2, ticks=2 * TICKS, pool="earlier"),
+    "lr 4e-3, 64 envs, 16 M": large(envs=64, ticks=16_000_000),
 }

@@ -5,6 +5,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 COLOURS = ("#2a78b5", "#d9792b")
+DASHES = ("none", "9 9")  # a line that lies on another lets that be seen
 GROUND, INK, FAINT = "#f7f5f0", "#333", "#d8d3c8"
 WIDE, HIGH = 760, 440
 LEFT, RIGHT, TOP, FOOT = 64, 20, 72, 56  # margins
@@ -43,19 +44,20 @@ def draw(marks, lines, caption):
         f'<text x="{LEFT}" y="48" fill="#666" font-size="13">{escape(caption)}; bands: ± 2 errors</text>',
         *_axes(marks[-1], x, y),
     ]
-    for row, ((name, by_run), colour) in enumerate(zip(lines.items(), COLOURS, strict=True)):
+    for row, ((name, by_run), colour, dash) in enumerate(zip(lines.items(), COLOURS, DASHES, strict=True)):
         mean, error = band(by_run)
         ring = points([*(mean + 2 * error), *(mean - 2 * error)[::-1]], [*marks, *marks[::-1]])
         parts.append(f'<polygon points="{ring}" fill="{colour}" opacity="0.22"/>')
+        line = f'fill="none" stroke="{colour}" stroke-width="3" stroke-dasharray="{dash}"'
         thin = f'fill="none" stroke="{colour}" opacity="0.35"'
         parts += [f'<polyline points="{points(run)}" {thin}/>' for run in by_run.mean(axis=2)]
-        parts.append(f'<polyline points="{points(mean)}" fill="none" stroke="{colour}" stroke-width="2.5"/>')
+        parts.append(f'<polyline points="{points(mean)}" {line}/>')
         parts += [
             f'<circle cx="{x(m):.1f}" cy="{y(s):.1f}" r="3.5" fill="{colour}"/>'
             for m, s in zip(marks, mean, strict=True)
         ]
         at, said = y(0.62) + 22 * row, f"against {name}: {mean[-1]:.3f} at last"
-        parts.append(f'<rect x="{WIDE - 350}" y="{at - 7:.1f}" width="20" height="5" fill="{colour}"/>')
+        parts.append(f'<path d="M{WIDE - 363} {at - 5:.1f}h33" {line}/>')
         parts.append(f'<text x="{WIDE - 322}" y="{at:.1f}" fill="{INK}">{escape(said)}</text>')
     return "\n".join([*parts, "</svg>\n"])
 

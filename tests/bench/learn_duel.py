@@ -96,7 +96,7 @@ def trained(out, name, way, seed, marks=()):
     began, start, ticks = time.process_time(), begin(way, cloned(out, way.hidden), folder), way.ticks // way.rounds
     known, found = [start] if start else [], {0: start}
     for number in range(way.rounds):
-        making, settings = lesson(way, [(path, sha(path)) for path in known], seed)
+        making, settings = lesson(way, [(path, sha(path)) for path in known], number, seed)
         for mark in sorted({m for m in marks if 0 < m < ticks} | {ticks}):
             done = number * ticks + mark
             path = found[done] = folder / f"{done}.net"

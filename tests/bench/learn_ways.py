@@ -27,6 +27,7 @@ class Way:
     envs: int = ENVS
     pool: str = "best"  # and the scripted brain, or: "scripted" it alone, "earlier" all nets before as well
     rounds: int = 1  # each from the net of the one before
+    later: Mapping[str, Any] = field(default_factory=dict)  # settings of all rounds but the first
     hidden: tuple[int, ...] = (64, 64)
     soft: float = SOFT
     nothing: bool = False  # begin with first weights, not with the clone
@@ -76,8 +77,8 @@ def begin(way, clone, folder):
     return path
 
 
-def lesson(way, nets, seed):
-    """Making and settings of the round that begins with the last of `nets` (path, sha256), if there is one."""
+def lesson(way, nets, number, seed):
+    """Making and settings of round `number`, that begins with the last of `nets` (path, sha256), if there is one."""
     pool = (SCRIPTED,)
     if nets and way.pool != "scripted":
         known = nets if way.pool == "earlier" else nets[-1:]
@@ -86,7 +87,7 @@ def lesson(way, nets, seed):
     face = {"envs": way.envs, "pool": pool, "rewards": Rewards(weights=way.rewards), "kernel": "numba"}
     making = Duels(**face) if way.sees == OBS else DimDuels(**face, sees=way.sees)
     settings = settings_for(seed, load_net(nets[-1][0]) if nets else None)
-    return making, replace(settings, **way.settings)
+    return making, replace(settings, **{**way.settings, **(way.later if number else {})})
 
 
 def small(*, envs: int = 256, settings: Mapping[str, Any] | None = None, **other: Any) -> Way:
@@ -140,5 +141,8 @@ TRAIL = {
     "lr 4e-3, 64 envs, ten features": large(envs=64, sees=10),
     "64 envs, two rounds": large(envs=64, rounds=2, ticks=2 * TICKS),
     "64 envs, two rounds, earlier nets": large(envs=64, rounds=2, ticks=2 * TICKS, pool="earlier"),
+    "two rounds, then lr 5e-4": large(envs=64, rounds=2, ticks=2 * TICKS, later={"lr": 5e-4}),
+    "two rounds, then lr 1e-3": large(envs=64, rounds=2, ticks=2 * TICKS, later={"lr": 1e-3}),
+    "two rounds, then lr 2e-3": large(envs=64, rounds=2, ticks=2 * TICKS, later={"lr": 2e-3}),
     "lr 4e-3, 64 envs, 16 M": large(envs=64, ticks=16_000_000),
 }

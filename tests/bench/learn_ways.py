@@ -145,4 +145,6 @@ TRAIL = {
     "two rounds, then lr 1e-3": large(envs=64, rounds=2, ticks=2 * TICKS, later={"lr": 1e-3}),
     "two rounds, then lr 2e-3": large(envs=64, rounds=2, ticks=2 * TICKS, later={"lr": 2e-3}),
     "lr 4e-3, 64 envs, 16 M": large(envs=64, ticks=16_000_000),
+    "two rounds of 16 M": large(envs=64, rounds=2, ticks=32_000_000),
+    "two rounds of 16 M, then lr 1e-3": large(envs=64, rounds=2, ticks=32_000_000, later={"lr": 1e-3}),
 }

@@ -31,7 +31,7 @@ def train(args: argparse.Namespace, talk: Talk) -> None:
     """Train, and write the net; interrupted, keep the checkpoint and say how to go on."""
     from planner.arena.compiled import choose_kernel
     from planner.brain.net import Net, save_net
-    from planner.train.recipe import duels_for, settings_for
+    from planner.train.recipe import TRAINED, duels_for, settings_for
     from planner.train.shards import choose_shards
     from planner.train.trainer import Talk as Telling
     from planner.train.trainer import plot_of
@@ -59,7 +59,7 @@ def train(args: argparse.Namespace, talk: Talk) -> None:
         follow.finish()
     if stop.by and ended.ticks < args.ticks:
         raise _stopped(stop, ended, out, talk)
-    notes = {"made_by": "train", "ticks": ended.ticks, "envs": args.envs, "from": begin[1] if begin else None}
+    notes = {"made_by": TRAINED, "ticks": ended.ticks, "envs": args.envs, "from": begin[1] if begin else None}
     notes |= {"settings": asdict(settings) | {"hidden": list(settings.hidden)}, "rewards": dict(rewards.weights)}
     sha256 = save_net(out / NET, Net(shape=ended.shape, flat=ended.flat, notes=notes))
     keep.path.unlink(missing_ok=True)

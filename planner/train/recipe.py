@@ -12,13 +12,17 @@ from planner.train.rewards import Rewards
 from planner.train.settings import Settings
 
 SCRIPTED_SHARE: Final = 2  # of three duels, where there is a net to begin with
+TRAINED: Final = "train"  # what such a net's notes say of who made it
+LR: Final = 4e-3
+LR_ON: Final = 1e-3  # of a net that has been trained: larger steps lose what it can
 
 
 def settings_for(seed: int, begin: Net | None) -> Settings:
-    """PPO's settings for the duel; a net to begin with says how large the net is."""
-    learned: dict[str, Any] = {"gamma": 0.995, "entropy": 0.005, "lr": 4e-3, "kl_stop": 0.03}
+    """PPO's settings for the duel; a net to begin with says how large the net is, and whether it was trained before."""
+    learned: dict[str, Any] = {"gamma": 0.995, "entropy": 0.005, "lr": LR, "kl_stop": 0.03}
     if begin is not None:
         learned["hidden"] = begin.shape.hidden
+        learned["lr"] = LR_ON if begin.notes.get("made_by") == TRAINED else LR
     return Settings(seed=seed, **learned)
 
 

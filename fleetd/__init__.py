@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from fleetd.cli_exit import way_out
     from fleetd.cli_options import Parser, common_options, whole_number
     from fleetd.cli_programs import find_program
-    from fleetd.cli_talk import Talk, open_talk
+    from fleetd.cli_talk import StatusLine, Talk, open_talk
     from fleetd.cli_text import clock, columns, count
     from fleetd.cores import allowed_cores
     from fleetd.errors import (
@@ -33,7 +33,7 @@ _ROOMS = {
     "cli_exit": ("way_out",),
     "cli_options": ("Parser", "common_options", "whole_number"),
     "cli_programs": ("find_program",),
-    "cli_talk": ("Talk", "open_talk"),
+    "cli_talk": ("StatusLine", "Talk", "open_talk"),
     "cli_text": ("clock", "columns", "count"),
     "cores": ("allowed_cores",),
     "errors": (

@@ -5,7 +5,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from fleetd.cli_talk import Talk
+from fleetd.cli_talk import StatusLine, Talk
 from fleetd.cli_text import as_called, clean, count, cut, span, terminal_width, wrapped
 from fleetd.job import Outcome
 from fleetd.ledger import Ledger, Row
@@ -30,7 +30,7 @@ class Progress:
         self._began = time.monotonic()
         self._first: float | None = None
         self._shown = 0.0
-        self._drawn = False
+        self._line = StatusLine(talk)
         self.running: list[str] = []
         self._queued = 0
         self._rests = ""
@@ -45,7 +45,7 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._erase()
+        self._line.erase()
 
     @property
     def has_begun(self) -> bool:
@@ -90,8 +90,7 @@ class Progress:
     @property
     def _is_drawn(self) -> bool:
         """Whether this is for the eyes of somebody at a terminal that can redraw a line."""
-        talk = self._talk
-        return talk.err.isatty() and talk.environ.get("TERM") != "dumb" and not talk.json and not talk.quiet
+        return self._line.is_wanted and not self._talk.json
 
     def line(self) -> str:
         """The state of this run in one line: what matters most comes first, where no terminal is too narrow for it."""
@@ -114,14 +113,9 @@ class Progress:
         if self._talk.json:
             self._talk.emit(self._as_json())
         elif self._is_drawn:
-            self._draw(cut(self.line(), self._width - 3))  # room for ^C
-            self._drawn = True
+            self._line.draw(cut(self.line(), self._width - 3))  # room for ^C
         else:
             self.note(cut(self.line(), self._width))
-
-    def _draw(self, text: str) -> None:
-        with contextlib.suppress(OSError):  # the terminal may be gone: the work is not
-            print(f"\r\033[K{text}", end="", file=self._talk.err, flush=True)
 
     def _as_json(self) -> dict[str, object]:
         elapsed = round(time.monotonic() - self._began, 3)
@@ -133,20 +127,15 @@ class Progress:
             **self.counts,
         }
 
-    def _erase(self) -> None:
-        if self._drawn:
-            self._draw("")
-            self._drawn = False
-
     def note(self, text: str) -> None:
         """A line that stays."""
-        self._erase()
+        self._line.erase()
         with contextlib.suppress(OSError):
             self._talk.say(wrapped(text, self._width) if self._is_drawn else text)
 
     def finish(self) -> None:
         """The last word on this run."""
-        self._erase()
+        self._line.erase()
         if self._talk.json:
             self._talk.emit(self._as_json())
             return

@@ -1,6 +1,7 @@
 """A command's voice: data to stdout, talk to stderr, JSON and colour where they are wanted."""
 
 import argparse
+import contextlib
 import json
 import sys
 from collections.abc import Mapping
@@ -55,6 +56,34 @@ class Talk:
         """One mark at the head of a line."""
         mark, style = DOTS[kind]
         return self.paint(style, mark)
+
+
+class StatusLine:
+    """A line on stderr's terminal that is drawn over again and again; the terminal may go: the work goes on."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk, self._drawn = talk, False
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody is at a terminal that can redraw a line, and -q was not given."""
+        talk = self._talk
+        return talk.err.isatty() and talk.environ.get("TERM") != "dumb" and not talk.quiet
+
+    def draw(self, text: str) -> None:
+        """Put `text` in the place of what stood there."""
+        self._put(text)
+        self._drawn = True
+
+    def erase(self) -> None:
+        """Leave nothing of it."""
+        if self._drawn:
+            self._put("")
+            self._drawn = False
+
+    def _put(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            print(f"\r\033[K{text}", end="", file=self._talk.err, flush=True)
 
 
 def open_talk(args: argparse.Namespace, environ: Mapping[str, str]) -> Talk:

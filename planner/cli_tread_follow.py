@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from fleetd import IOFailed, Talk
+from fleetd import IOFailed, StatusLine, Talk
 
 if TYPE_CHECKING:
     from planner.train.trainer import Record
@@ -56,7 +56,8 @@ class Follow:
     def __init__(self, metrics: Path, ticks: int, resumed: bool, talk: Talk) -> None:  # noqa: FBT001 - named by the caller
         self._path, self._ticks, self._resumed, self._talk = metrics, ticks, resumed, talk
         self._file: Any = None
-        self._shown, self._drawn, self._before, self._said = 0.0, False, 0, 0
+        self._line = StatusLine(talk)
+        self._shown, self._before, self._said = 0.0, 0, 0
         self._last: Record | None = None
         self.score: float | None = None
 
@@ -66,7 +67,7 @@ class Follow:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._erase()
+        self._line.erase()
         if self._file:
             self._file.close()
 
@@ -83,13 +84,12 @@ class Follow:
         self._last = record
         if record.score is not None:
             self.score = record.score if self.score is None else self.score + SMOOTH * (record.score - self.score)
-        terminal = self._talk.err.isatty() and self._talk.environ.get("TERM") != "dumb" and not self._talk.quiet
-        if time.monotonic() >= self._shown + (REDRAW_S if terminal else LINE_S):
-            self._show(terminal=terminal)
+        if time.monotonic() >= self._shown + (REDRAW_S if self._line.is_wanted else LINE_S):
+            self._show()
 
     def finish(self) -> None:
         """The last line stays."""
-        self._erase()
+        self._line.erase()
         if self._last and self._said != self._last.ticks:
             self._talk.say(self._told(self._last))
 
@@ -118,23 +118,15 @@ class Follow:
             f"score {score} against the pool, reward {record.reward:+.4f}, entropy {record.entropy:.2f}{rest}"
         )
 
-    def _show(self, *, terminal: bool) -> None:
+    def _show(self) -> None:
         self._shown = time.monotonic()
         if self._last is None:
             return
-        if terminal:
-            with contextlib.suppress(OSError):
-                print(f"\r\033[K{self._told(self._last)}", end="", file=self._talk.err, flush=True)
-            self._drawn = True
+        if self._line.is_wanted:
+            self._line.draw(self._told(self._last))
         else:
             self._talk.say(self._told(self._last))
             self._said = self._last.ticks
-
-    def _erase(self) -> None:
-        if self._drawn:
-            with contextlib.suppress(OSError):
-                print("\r\033[K", end="", file=self._talk.err, flush=True)
-            self._drawn = False
 
 
 def _line(record: dict[str, Any]) -> str:

@@ -147,7 +147,6 @@ class Keeper:
             self.crew.stillborn = False
             if first and self.ward.found:
                 self.log(f"adopted {len(self.ward.found)} running: {' '.join(a.id for a in self.ward.found)}")
-        if look:
             sheltered = shelter.waiting(self._shelters, self.spool.running / self.host)
             self._say_anew("sheltered", sheltered, "{} has ended; its row waits until the spool takes how")
         self._say_anew("unknown", self.ward.unknown, "cannot tell what became of {}; looking again")

@@ -14,18 +14,10 @@ from planner.arena.state import new_state
 from planner.arena.step import begin_block, hold_orders, tick
 from planner.brain.scripted import give_orders
 
+from .scenes import facing
+
 GOLDEN = Path(__file__).parents[2] / "data" / "arena_tables_1.sha256"
 AT = {name: i for i, name in enumerate(NAMES)}
-
-
-def facing(cells, *, row=3):
-    """One play on `pillars` with the tanks so many cells apart in a free row, the player to the left."""
-    s = new_state(np.array([3]))
-    begin_block(s, 0)
-    s.map[:] = 1
-    s.x[:, 0] = (np.array([2, 2 + cells]) * rules.CELL) + rules.CELL // 2
-    s.y[:, 0] = row * rules.CELL + rules.CELL // 2
-    return s
 
 
 def seen(s, *names, row=0, now=0):

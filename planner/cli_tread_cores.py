@@ -42,7 +42,7 @@ def bench(args: argparse.Namespace, talk: Talk) -> None:
     from planner.train.trainer import plot_of
 
     kernel = choose_kernel(args.kernel, talk.environ)
-    making, settings = duels_for(args.envs, None, Rewards(), kernel.name), settings_for(1, None)
+    making, settings = duels_for(args.envs, None, (), Rewards(), kernel.name), settings_for(1, None)
     chunks = plot_of(making, settings).chunks
     shards, why = choose_shards(cores_here(talk.environ), args.envs, chunks)
     talk.say(f"treadcore: {kernel.why}; {args.envs} envs, ticks a second:")

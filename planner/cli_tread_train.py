@@ -8,17 +8,16 @@ import shutil
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from fleetd import BadData, CannotCreate, NotFound, Talk, Terminated, TryLater, decode_json
+from fleetd import CannotCreate, Talk, Terminated, TryLater
 from planner.cli_tread_cores import cores_here
 from planner.cli_tread_follow import Follow, Stop
+from planner.cli_tread_given import read_net, read_rewards, read_rivals
 from planner.cli_tread_out import open_out, tell
 
 if TYPE_CHECKING:
-    from planner.brain.net import Net
     from planner.train.duel import Duels
-    from planner.train.rewards import Rewards
     from planner.train.trainer import Keep, Trained
 
 NET: Final = "train.net"
@@ -37,9 +36,9 @@ def train(args: argparse.Namespace, talk: Talk) -> None:
     from planner.train.trainer import plot_of
     from planner.train.trainer import train as run
 
-    begin, rewards = _begin(args.from_), read_rewards(args.rewards)
+    begin, rewards, rivals = read_net(args.from_), read_rewards(args.rewards), read_rivals(args.rivals)
     kernel = choose_kernel(args.kernel, talk.environ)
-    making = duels_for(args.envs, begin and begin[:2], rewards, kernel.name)
+    making = duels_for(args.envs, begin and begin[:2], rivals, rewards, kernel.name)
     settings = settings_for(args.seed, begin[2] if begin else None)
     shards, why = choose_shards(cores_here(talk.environ), args.envs, plot_of(making, settings).chunks, args.shards)
     out = open_out(args, talk.environ)
@@ -61,49 +60,12 @@ def train(args: argparse.Namespace, talk: Talk) -> None:
         raise _stopped(stop, ended, out, talk)
     notes = {"made_by": TRAINED, "ticks": ended.ticks, "envs": args.envs, "from": begin[1] if begin else None}
     notes |= {"settings": asdict(settings) | {"hidden": list(settings.hidden)}, "rewards": dict(rewards.weights)}
+    notes["rivals"] = [[rival.sha256, rival.share] for rival in rivals]
     sha256 = save_net(out / NET, Net(shape=ended.shape, flat=ended.flat, notes=notes))
     keep.path.unlink(missing_ok=True)
     speed = round(follow.speed(time.monotonic() - began))
     told = {"net": str(out / NET), "sha256": sha256, "ticks": ended.ticks, "ticks_per_s": speed}
     tell(told | {"shards": shards, "why": why, "kernel": kernel.name, "score": follow.score}, talk)
-
-
-def _begin(named: str | None) -> "tuple[Path, str, Net] | None":
-    """The net to begin with: where it lies, its hash, itself. Raises NotFound, BadData."""
-    from hashlib import sha256
-
-    from planner.train.recipe import load_duellist
-
-    if named is None:
-        return None
-    path = Path(named)
-    if not path.exists():
-        raise NotFound(f"--from {path}: there is no such file; `treadcore clone` makes a first net")
-    net = load_duellist(path)
-    return path, sha256(path.read_bytes()).hexdigest(), net
-
-
-def read_rewards(named: str | None) -> "Rewards":
-    """The weights of the reward terms in a JSON file. Raises NotFound, BadData."""
-    from planner.train.rewards import Rewards, check_rewards
-
-    if named is None:
-        return Rewards()
-    path = Path(named)
-    try:
-        value: Any = decode_json(path.read_bytes())
-    except OSError as error:
-        raise NotFound(f"--rewards {path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise BadData(f"--rewards {path}: no JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise BadData(f'--rewards {path}: no JSON object of terms and weights, like {{"win": 1.0}}')
-    rewards = Rewards(weights=value)
-    try:
-        check_rewards(rewards)
-    except BadData as error:
-        raise BadData(f"--rewards {path}: {error}") from error
-    return rewards
 
 
 def _keep(args: argparse.Namespace, out: Path, talk: Talk) -> "Keep":

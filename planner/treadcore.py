@@ -69,6 +69,7 @@ def _training(commands: Any, common: list[Parser]) -> None:
     )
     train = add("train", "cli_tread_train:train", "train a net by duels; goes on after a stop")
     train.add_argument("--from", dest="from_", metavar="NET", help="the net to begin with (none: from nothing)")
+    train.add_argument("--rivals", nargs="*", default=[], metavar="NET[=SHARE]", help="nets to duel besides")
     train.add_argument("--ticks", type=whole_number(1, TICKS_MOST), default=TICKS, metavar="N", help=f"({TICKS:,})")
     train.add_argument("--envs", type=whole_number(1, ENVS_MOST), default=ENVS, metavar="N", help=f"duels ({ENVS})")
     train.add_argument("--shards", type=_shards, metavar="N|auto", help="processes (auto: as the cores allow)")

@@ -30,6 +30,13 @@ class Opponent:
 
 
 SCRIPTED: Final = Opponent()
+SCRIPTED_SHARE: Final = 2  # of three duels, where there are nets to duel besides
+
+
+def pool_of(nets: Sequence[Opponent]) -> tuple[Opponent, ...]:
+    """The scripted brain in two duels of three, these nets in the third by their shares; alone where there are none."""
+    whole = sum(net.share for net in nets)
+    return (Opponent(share=SCRIPTED_SHARE * whole), *nets) if whole else (SCRIPTED,)
 
 
 def load(opponent: Opponent) -> Brain:

@@ -1,5 +1,6 @@
 """How the duel is learned: the settings that did best, whom a net duels, and the first net."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -7,11 +8,10 @@ from planner.arena.observe import OBS
 from planner.brain.decide import HEADS
 from planner.brain.net import Net, load_net
 from planner.train.duel import Duels
-from planner.train.pool import SCRIPTED, Opponent
+from planner.train.pool import Opponent, pool_of
 from planner.train.rewards import Rewards
 from planner.train.settings import Settings
 
-SCRIPTED_SHARE: Final = 2  # of three duels, where there is a net to begin with
 TRAINED: Final = "train"  # what such a net's notes say of who made it
 LR: Final = 4e-3
 LR_ON: Final = 1e-3  # of a net that has been trained: larger steps lose what it can
@@ -26,13 +26,12 @@ def settings_for(seed: int, begin: Net | None) -> Settings:
     return Settings(seed=seed, **learned)
 
 
-def duels_for(envs: int, begin: tuple[Path, str] | None, rewards: Rewards, kernel: str) -> Duels:
-    """The world: duels against the scripted brain and, where there is one, the net that the run begins with."""
-    pool: tuple[Opponent, ...] = (SCRIPTED,)
-    if begin is not None:
-        path, sha256 = begin
-        pool = (Opponent(share=SCRIPTED_SHARE), Opponent(net=str(path), sha256=sha256))
-    return Duels(envs=envs, pool=pool, rewards=rewards, kernel=kernel)
+def duels_for(
+    envs: int, begin: tuple[Path, str] | None, rivals: Sequence[Opponent], rewards: Rewards, kernel: str
+) -> Duels:
+    """The world: duels against the scripted brain, the net that the run begins with (if any), and its rivals."""
+    first = (Opponent(net=str(begin[0]), sha256=begin[1]),) if begin else ()
+    return Duels(envs=envs, pool=pool_of([*first, *rivals]), rewards=rewards, kernel=kernel)
 
 
 def load_duellist(path: Path, sha256: str | None = None) -> Net:

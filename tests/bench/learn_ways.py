@@ -9,8 +9,8 @@ from planner.brain.net import load_net, save_net
 from planner.brain.shape import views
 from planner.train.clone import Cloning
 from planner.train.duel import Duels
-from planner.train.pool import SCRIPTED, Opponent
-from planner.train.recipe import SCRIPTED_SHARE, settings_for
+from planner.train.pool import Opponent, pool_of
+from planner.train.recipe import settings_for
 from planner.train.rewards import Rewards
 from planner.treadcore import ENVS, TICKS
 
@@ -79,11 +79,8 @@ def begin(way, clone, folder):
 
 def lesson(way, nets, number, seed):
     """Making and settings of round `number`, that begins with the last of `nets` (path, sha256), if there is one."""
-    pool = (SCRIPTED,)
-    if nets and way.pool != "scripted":
-        known = nets if way.pool == "earlier" else nets[-1:]
-        rivals = [Opponent(net=str(path), sha256=sha256) for path, sha256 in known]
-        pool = (Opponent(share=SCRIPTED_SHARE * len(rivals)), *rivals)
+    known = {"scripted": [], "earlier": nets}.get(way.pool, nets[-1:])
+    pool = pool_of([Opponent(net=str(path), sha256=sha256) for path, sha256 in known])
     face = {"envs": way.envs, "pool": pool, "rewards": Rewards(weights=way.rewards), "kernel": "numba"}
     making = Duels(**face) if way.sees == OBS else DimDuels(**face, sees=way.sees)
     settings = settings_for(seed, load_net(nets[-1][0]) if nets else None)

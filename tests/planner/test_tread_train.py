@@ -160,6 +160,42 @@ def test_rewards_change_what_is_learned(unbroken, tmp_path):
     assert load_net(Path(told["net"])).notes["rewards"] == {"damage_dealt": 2.0, "loss": 0}
 
 
+def test_rivals_change_what_is_learned_and_are_noted_with_their_shares(unbroken, tmp_path):
+    hash_ = chance_net(tmp_path / "a=1.net")
+    rivals = ("--rivals", tmp_path / "a=1.net", f"{tmp_path / 'a=1.net'}=3")
+    told = run(*SMALL, "--ticks", 5 * 2048, *rivals, "--out", tmp_path / "out")
+    assert told["sha256"] != unbroken["sha256"]
+    assert load_net(Path(told["net"])).notes["rivals"] == [[hash_, 1], [hash_, 3]]
+
+
+def test_no_rivals_at_all_may_be_named(unbroken, tmp_path):
+    assert run(*SMALL, "--ticks", 5 * 2048, "--out", tmp_path, "--rivals")["sha256"] == unbroken["sha256"]
+
+
+def test_a_run_goes_on_with_the_same_rivals_wherever_they_lie_and_with_no_others(tmp_path):
+    for name in ("a", "b"):
+        chance_net(tmp_path / f"{name}.net")
+    ask = (*SMALL, "--ticks", 3 * 2048)
+    whole = run(*ask, "--rivals", tmp_path / "a.net", "--out", tmp_path / "whole")
+    out = tmp_path / "out"
+    command = [*COMMAND, *map(str, ask), "--rivals", str(tmp_path / "a.net"), "--out", str(out)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, cwd=ROOT, env=environ()) as process:
+        limit = time.monotonic() + 60
+        while not ((out / "metrics.jsonl").exists() and iterations(out)) and time.monotonic() < limit:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    assert "of another run" in run(*ask, "--out", out, "--resume", code=65)
+    assert "of another run" in run(*ask, "--rivals", f"{tmp_path / 'a.net'}=2", "--out", out, "--resume", code=65)
+    assert run(*ask, "--rivals", tmp_path / "b.net", "--out", out, "--resume")["sha256"] == whole["sha256"]
+
+
+def test_rivals_that_cannot_be_played_are_told(tmp_path):
+    chance_net(tmp_path / "other.net", obs=7)
+    assert "of another shape" in run(*SMALL, "--rivals", tmp_path / "other.net", code=65)
+    assert "--rivals none.net=0: there is no file none.net=0" in run(*SMALL, "--rivals", "none.net=0", code=66)
+
+
 def test_fewer_envs_than_shards_are_told(tmp_path):
     told = run("train", "--kernel", "numpy", "--envs", 8, "--shards", 9, "--ticks", 1, "--out", tmp_path)
     assert told["shards"] == 1

@@ -94,7 +94,9 @@ def clone(how: Cloning) -> Net:
         block = lesson.block(1, how.rows)
         np.multiply(sights[chosen], SCALE, out=block.x[0])
         forward(policy, block.x, block.trace)
-        backward(policy, block, _slope(block.trace.logits, labels[chosen]), np.zeros_like(block.trace.value), into)
+        block.loss.d_logits[...] = _slope(block.trace.logits, labels[chosen])[0]
+        block.loss.d_value[...] = 0
+        backward(policy, block, into)
         clip_norm(grad, _NORM)
         adam(flat, moments, grad, t, how.lr * (1 - (t - 1) / steps))
     policy.policy.weight[...] *= how.soft

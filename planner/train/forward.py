@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from planner.brain.shape import Floats, Policy, Shape
+from planner.train.passes import NUMPY, Passes
 from planner.train.world import F32, I32, U8
 
 
@@ -32,12 +33,12 @@ def empty_trace(shape: Shape, chunks: int, rows: int, kind: Any = np.float32) ->
     )
 
 
-def forward(policy: Policy, x: Floats, trace: Trace) -> None:
+def forward(policy: Policy, x: Floats, trace: Trace, by: Passes = NUMPY) -> None:
     """Run `x` (C, R, O) through; at least one hidden layer."""
     below = x
     for layer, h in zip(policy.hidden, trace.hidden, strict=True):
         np.matmul(below, layer.weight[:, None], out=h)
-        np.add(h, layer.bias[:, None, None], out=h)
+        by.add_bias(h, layer.bias)
         np.tanh(h, out=h)
         below = h
     np.matmul(below[0], policy.policy.weight, out=trace.logits)

@@ -30,7 +30,7 @@ class Settings:
     grad_limit: float = 0.5  # of the gradient's norm
     kl_stop: float | None = None  # no more steps in an iteration once the KL divergence is over this
     hidden: tuple[int, ...] = (64, 64)
-    chunk_rows: int = 128  # least rows of a gradient's chunk
+    chunk_rows: int = 128  # rows that go through the net together in an update; least rows of a gradient's chunk
 
 
 def check(settings: Settings) -> None:
@@ -51,9 +51,15 @@ def minibatch_bounds(rows: int, minibatches: int) -> list[tuple[int, int]]:
 
 
 def chunk_height(rows: int, settings: Settings) -> int:
-    """Rows of a gradient's chunk, of the `rows` in a rollout: the same for every minibatch of the run."""
+    """Rows of a gradient's chunk, of the `rows` in a rollout: the same for every minibatch of the run.
+
+    chunk_rows, doubled until there are no more than CHUNKS chunks: strips of chunk_rows add up in the chunks' own tree.
+    """
     largest = -(-rows // min(settings.minibatches, rows))
-    return max(settings.chunk_rows, -(-largest // CHUNKS))
+    height = settings.chunk_rows
+    while largest > CHUNKS * height:
+        height *= 2
+    return height
 
 
 def chunk_count(rows: int, settings: Settings) -> int:

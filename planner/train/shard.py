@@ -24,8 +24,9 @@ def minibatch(slab: Slab, settings: Settings, heads: tuple[int, ...]) -> Minibat
     rows = rows_of(slab.rollout)
     _, first, last = (int(number) for number in slab.sums.at)
     mean, inverse = (float(number) for number in slab.sums.norm)
-    height = chunk_height(len(rows.logp), settings)
-    return Minibatch(rows, slab.sums.order[first:last], height, mean, inverse, heads)
+    height = chunk_height(len(slab.sums.order), settings)
+    order = slab.sums.order[first:last]
+    return Minibatch(rows, order, height, settings.chunk_rows, mean, inverse, heads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class MakeShard:
         slab, plot, settings = self.plot.over(self.buffer, self.offset), self.plot, self.settings
         envs = env_share(plot.making.envs, index, count)
         collector = Collector(plot.shape, slab.world, slab.rollout, *envs)
-        work = Work(plot.shape)
+        work = Work(plot.shape, kernel=plot.making.kernel)
 
         def run(command: str) -> None:
             if command == Do.RESET:

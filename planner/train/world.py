@@ -59,6 +59,9 @@ class Making(Protocol):
     def heads(self) -> tuple[int, ...]: ...
     @property
     def envs(self) -> int: ...
+    @property
+    def kernel(self) -> str:
+        """What computes the updates, and the world if it has both: numpy or numba, which give the same bits."""
 
     def size(self) -> int:
         """Bytes of buffer that the world needs."""

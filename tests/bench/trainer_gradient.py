@@ -17,7 +17,7 @@ from planner.train.init import first_weights
 from planner.train.settings import Settings
 from planner.train.shard import Do, MakeShard
 from planner.train.slab import Plot
-from planner.train.update import Minibatch, Rows, Stat, Work, accumulate, add_grads, norm_of, rows_of
+from planner.train.update import Minibatch, Stat, Work, accumulate, add_grads, norm_of, rows_of
 
 LIMIT = 1e-5
 
@@ -41,9 +41,9 @@ def several(shape, rows):
     """The same rows as if there were three choices to make of each sight."""
     draw = np.random.default_rng(1)
     shape = replace(shape, heads=(3, 10, 4))
-    action = np.stack([draw.integers(0, width, len(rows.logp)) for width in shape.heads], axis=1).astype(np.int32)
-    logp = np.full(len(rows.logp), -np.log(np.prod(shape.heads)), np.float32)
-    return shape, replace(rows, action=action, logp=logp), first_weights(shape, 2)
+    action = np.stack([draw.integers(0, width, len(rows.obs)) for width in shape.heads], axis=1).astype(np.int32)
+    logp = np.full(len(rows.obs), -np.log(np.prod(shape.heads)), np.float32)
+    return shape, replace(rows, then=rows.then._replace(action=action, logp=logp)), first_weights(shape, 2)
 
 
 def ours(shape, flat, batch, settings):
@@ -59,7 +59,8 @@ def theirs(shape, flat, batch, settings):
     for name, view in named(shape, flat):
         part[name] = w[at : at + view.size].reshape(view.shape)
         at += view.size
-    rows = {f: torch.tensor(getattr(batch.rows, f)[batch.order]) for f in Rows.__dataclass_fields__}
+    noted = batch.rows.then._asdict() | {"obs": batch.rows.obs}
+    rows = {f: torch.tensor(array[batch.order]) for f, array in noted.items()}
     rows = {f: rows[f].long() if f == "action" else rows[f].double() for f in rows}
     actor = critic = rows["obs"]
     for i in range(len(shape.hidden)):
@@ -86,8 +87,8 @@ def main() -> None:
     one = duels(64, 64)
     for what, (shape, rows, flat) in {"one choice": one, "three choices": several(*one[:2])}.items():
         moved = (flat + draw.normal(0, 0.05, flat.shape)).astype(np.float32)
-        order = draw.permutation(len(rows.logp))[:2000].astype(np.int32)
-        batch = Minibatch(rows, order, 128, *norm_of(rows.advantage[order]), shape.heads)
+        order = draw.permutation(len(rows.obs))[:2000].astype(np.int32)
+        batch = Minibatch(rows, order, 128, 128, *norm_of(rows.then.advantage[order]), shape.heads)
         for value_clip in (None, 0.01):
             settings = Settings(value_clip=value_clip)
             (grad, stats), told = ours(shape, moved, batch, settings), theirs(shape, moved, batch, settings)

@@ -26,6 +26,17 @@ def test_weights_and_optimiser_are_the_same_to_the_bit_on_any_number_of_shards()
     assert set(shas.values()) == {shas[1]}
 
 
+def test_chunks_of_many_strips_are_the_same_too():
+    settings = replace(SHORT, chunk_rows=8)  # 28 strips, the last one short, in 14 chunks
+    assert once(1, settings=settings).sha256 == once(3, settings=settings).sha256
+
+
+def test_numba_trains_to_the_bits_of_numpy():
+    pytest.importorskip("numba")
+    made = train(replace(ODD, kernel="numba"), SHORT, ITERATION * 3, shards=2)
+    assert made.sha256 == once(1).sha256
+
+
 def test_value_clip_and_kl_stop_are_the_same_too():
     settings = replace(SHORT, value_clip=0.1, kl_stop=1e-3, lr=0.02, anneal=False)
     assert once(1, settings=settings).sha256 == once(3, settings=settings).sha256

@@ -8,6 +8,7 @@ import pytest
 
 from planner.brain.shape import Shape, param_count, views
 from planner.train.adam import adam, clip_norm
+from planner.train.passes import Then
 from planner.train.settings import Settings, chunk_height, minibatch_bounds
 from planner.train.update import Minibatch, Rows, Stat, Work, accumulate, add_grads, norm_of
 
@@ -21,11 +22,11 @@ def net(kind, seed=0):
     return np.random.default_rng(seed).normal(0, 0.5, param_count(SHAPE)).astype(kind)
 
 
-def batch(seed=1, count=COUNT):
+def batch(seed=1, count=COUNT, strip=HEIGHT):
     """Ratios within the clip, beyond it on both sides, and never on its very edge."""
     draw = np.random.default_rng(seed)
-    rows = Rows(
-        obs=draw.normal(0, 1, (60, 5)).astype(np.float32),
+    obs = draw.normal(0, 1, (60, 5)).astype(np.float32)
+    then = Then(
         action=np.stack([draw.integers(0, 2, 60), draw.integers(0, 3, 60)], axis=1).astype(np.int32),
         logp=draw.normal(-1.8, 0.5, 60).astype(np.float32),
         value=draw.normal(0, 1, 60).astype(np.float32),
@@ -33,7 +34,7 @@ def batch(seed=1, count=COUNT):
         ret=draw.normal(0, 1, 60).astype(np.float32),
     )
     order = draw.permutation(60)[:count].astype(np.int32)
-    return Minibatch(rows, order, HEIGHT, *norm_of(rows.advantage[order]), SHAPE.heads)
+    return Minibatch(Rows(obs, then), order, HEIGHT, strip, *norm_of(then.advantage[order]), SHAPE.heads)
 
 
 def gradient(flat, found, settings):
@@ -102,8 +103,8 @@ def test_one_sample_is_left_as_it_is_and_makes_no_nan():
 @pytest.mark.parametrize("value", [0.0, 0.1, -3e7])
 def test_equal_advantages_pull_at_no_action(value):
     flat, found = net(np.float32), batch()
-    found.rows.advantage.fill(value)
-    mean, inverse = norm_of(found.rows.advantage[found.order])
+    found.rows.then.advantage.fill(value)
+    mean, inverse = norm_of(found.rows.then.advantage[found.order])
     grad, stats = gradient(flat, replace(found, mean=mean, inverse=inverse), replace(PLAIN, entropy=0.0))
     assert stats[Stat.POLICY_LOSS] == 0
     assert not views(SHAPE, grad).policy.weight.any()
@@ -136,3 +137,23 @@ def test_minibatches_share_out_every_row_once(rows, minibatches):
     assert all(first < last for first, last in bounds)
     largest = max(last - first for first, last in bounds)
     assert -(-largest // chunk_height(rows, Settings(minibatches=minibatches))) <= 16
+
+
+@pytest.mark.parametrize("settings", [PLAIN, replace(PLAIN, value_clip=0.2), replace(PLAIN, clip=0.05)])
+def test_numba_gives_the_bits_of_numpy(settings):
+    pytest.importorskip("numba")
+    flat, found = net(np.float32), batch()
+    each = []
+    for kernel in ("numpy", "numba"):
+        out = np.full((5, len(flat)), np.nan, np.float32), np.full((5, len(Stat)), np.nan)
+        accumulate(views(SHAPE, flat), found, (0, 5), settings, out, Work(SHAPE, kernel=kernel))
+        each.append([a.tobytes() for a in out])
+    assert each[0] == each[1]
+
+
+def test_a_chunk_is_the_fixed_sum_of_its_strips():
+    flat, fine, coarse = net(np.float32), batch(), replace(batch(), height=4 * HEIGHT)
+    assert (fine.chunks, coarse.chunks) == (5, 2)
+    found = [gradient(flat, some, PLAIN) for some in (fine, coarse)]
+    assert found[0][0].tobytes() == found[1][0].tobytes()
+    assert found[0][1] == pytest.approx(found[1][1], rel=1e-12)

@@ -1,6 +1,6 @@
 """Worlds to check the trainer on: CartPole-v1 and Acrobot-v1 as Gymnasium documents them, and Odd, which ends at will."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -51,6 +51,7 @@ class Timed:
 class Made:
     envs: int
     limit: int = 500
+    kernel: str = field(default="numpy", repr=False)
     numbers: ClassVar[int] = 4
 
     def fields(self):

@@ -1,0 +1,112 @@
+"""passes.py as machine code, float32 only: the same numbers in the same order, without arrays for what is in between."""
+
+import numpy as np
+
+from planner.arena.compiled import kernel
+from planner.brain.shape import Floats
+from planner.train.passes import Loss, Pull, Then, Widths
+from planner.train.world import I32
+
+_0, _1, _2 = np.float32(0), np.float32(1), np.float32(2)
+
+
+@kernel
+def spread(logits: Floats, widths: Widths, loss: Loss) -> None:
+    end = 0
+    for k in range(len(widths)):
+        for i in range(logits.shape[0]):
+            top = logits[i, end]
+            for a in range(end + 1, end + widths[k]):
+                top = max(top, logits[i, a])
+            for a in range(end, end + widths[k]):
+                loss.z[a, i] = logits[i, a] - top
+        end += widths[k]
+
+
+@kernel
+def add_up(widths: Widths, loss: Loss) -> None:
+    end = 0
+    for k in range(len(widths)):
+        total = loss.total[k]
+        total[:] = loss.p[end]
+        for a in range(end + 1, end + widths[k]):
+            for i in range(total.size):
+                total[i] += loss.p[a, i]
+        end += widths[k]
+
+
+@kernel
+def settle(then: Then, chosen: I32, widths: Widths, loss: Loss) -> None:
+    end, n = 0, chosen.size
+    for k in range(len(widths)):
+        entropy = loss.entropy[k]
+        for a in range(end, end + widths[k]):
+            for i in range(n):
+                loss.z[a, i] -= loss.log[k, i]
+                loss.p[a, i] /= loss.total[k, i]
+                pulled = loss.p[a, i] * loss.z[a, i]
+                entropy[i] = pulled if a == end else entropy[i] + pulled
+        for i in range(n):
+            entropy[i] = -entropy[i]
+            mine = loss.z[end + then.action[chosen[i], k], i]
+            loss.shift[i] = loss.shift[i] + mine if k else mine
+        end += widths[k]
+    for i in range(n):
+        loss.shift[i] -= then.logp[chosen[i]]
+
+
+@kernel
+def pull(then: Then, chosen: I32, widths: Widths, by: Pull, loss: Loss) -> None:
+    for i in range(chosen.size):
+        row, ratio = chosen[i], loss.ratio[i]
+        against = (by.mean - then.advantage[row]) * by.inverse
+        held = min(max(ratio, by.low), by.high)
+        plain, cut = against * ratio, against * held
+        d_logp = (plain if plain >= cut else _0) * by.scale
+        loss.told[0, i] = ratio - _1 - loss.shift[i]
+        loss.told[1, i] = ratio != held
+        loss.told[2, i] = max(plain, cut)
+        miss = loss.d_value[i] - then.ret[row]
+        larger, slope = miss, miss
+        if by.limit >= _0:
+            move = loss.d_value[i] - then.value[row]
+            cut = miss - move + min(max(move, -by.limit), by.limit)
+            if abs(cut) > abs(miss):
+                larger = cut
+                slope = _0 if abs(move) > by.limit else cut
+        loss.told[3, i] = larger * larger / _2
+        loss.d_value[i] = slope * by.value
+        end, entropy = 0, loss.entropy[0, i]
+        for k in range(len(widths)):
+            if k:
+                entropy += loss.entropy[k, i]
+            for a in range(end, end + widths[k]):
+                wish = (loss.z[a, i] + loss.entropy[k, i]) * by.entropy - d_logp
+                loss.d_logits[i, a] = loss.p[a, i] * wish
+            loss.d_logits[i, end + then.action[row, k]] += d_logp
+            end += widths[k]
+        loss.told[4, i] = entropy
+
+
+@kernel
+def add_bias(h: Floats, bias: Floats) -> None:
+    for k in range(2):
+        for c in range(h.shape[1]):
+            for r in range(h.shape[2]):
+                for j in range(h.shape[3]):
+                    h[k, c, r, j] += bias[k, j]
+
+
+@kernel
+def through(h: Floats, d: Floats) -> None:
+    flat, into = h.reshape(-1), d.reshape(-1)
+    for i in range(flat.size):
+        into[i] *= _1 - flat[i] * flat[i]
+
+
+@kernel
+def through_value(h: Floats, d_value: Floats, weight: Floats, d: Floats) -> None:
+    for c in range(h.shape[0]):
+        for r in range(h.shape[1]):
+            for j in range(h.shape[2]):
+                d[c, r, j] = d_value[c, r, 0] * weight[j] * (_1 - h[c, r, j] * h[c, r, j])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from planner.brain.shape import Floats, Policy, Shape
-from planner.train.passes import NUMPY, Passes
+from planner.train.passes import NUMPY, Passes, passes
 from planner.train.world import F32, I32, U8
 
 
@@ -47,6 +47,17 @@ def forward(policy: Policy, x: Floats, trace: Trace, by: Passes = NUMPY) -> None
     trace.value[...] += policy.value.bias
 
 
+def log_probability(logits: F32, widths: tuple[int, ...], action: I32) -> F32:
+    """(N,) of the choices `action` (N, K) by `logits` (N, A)."""
+    found, end = np.zeros(len(logits), np.float32), 0
+    for k, width in enumerate(widths):
+        z = np.ascontiguousarray(logits[:, end : end + width].T)
+        z -= z.max(axis=0)
+        found += z[action[:, k], np.arange(len(z.T))] - np.log(np.exp(z).sum(axis=0))
+        end += width
+    return found
+
+
 def stacks(count: int, rows: int) -> Iterator[tuple[slice, int, int]]:
     """Rows 0..count-1 as stacks of whole chunks of `rows` and one short chunk: (where, chunks, rows of each)."""
     whole = count - count % rows
@@ -59,35 +70,28 @@ def stacks(count: int, rows: int) -> Iterator[tuple[slice, int, int]]:
 class Eyes:
     """One shard's forward pass over its `count` envs, in chunks of `rows`: buffers kept from step to step."""
 
-    def __init__(self, shape: Shape, count: int, rows: int) -> None:
-        self.shape, self.rows = shape, rows
-        self._logits = np.empty((count, sum(shape.heads)), np.float32)
-        self._value = np.empty((count, 1), np.float32)
+    def __init__(self, shape: Shape, count: int, rows: int, kernel: str = "numpy") -> None:
+        self.shape, self.rows, self.by = shape, rows, passes(kernel)
+        self.logits = np.empty((count, sum(shape.heads)), np.float32)
+        self._z, self._value = np.empty_like(self.logits), np.empty((count, 1), np.float32)
         self._stacks: list[tuple[slice, Trace]] = []
         for where, chunks, height in stacks(count, rows):
             trace = empty_trace(shape, chunks, height)
-            logits, value = (part[where].reshape(chunks, height, -1) for part in (self._logits, self._value))
+            logits, value = (part[where].reshape(chunks, height, -1) for part in (self.logits, self._value))
             self._stacks.append((where, Trace(trace.hidden, logits, value)))
 
     def look(self, policy: Policy, obs: F32) -> F32:
         """(count,) values of `obs` (count, O); the logits are kept for `draw`."""
         for where, trace in self._stacks:
             chunks, height, _ = trace.logits.shape
-            forward(policy, obs[where].reshape(chunks, height, -1), trace)
+            forward(policy, obs[where].reshape(chunks, height, -1), trace, self.by)
         return self._value[:, 0]
 
-    def draw(self, u: F32, action: I32, logp: F32) -> None:
-        """Choose by inverse CDF: `u` (count, K) in [0, 1) gives `action` (count, K) and its log probability."""
-        logp[:] = 0
-        row, end = np.arange(len(logp)), 0
-        for k, width in enumerate(self.shape.heads):
-            z = self._logits[:, end : end + width]
-            z = z - z.max(axis=1, keepdims=True)
-            reach = np.cumsum(np.exp(z), axis=1)
-            choice = (reach <= u[:, k, None] * reach[:, -1:]).sum(axis=1)
-            np.minimum(choice, width - 1, out=action[:, k], casting="same_kind")
-            logp += z[row, action[:, k]] - np.log(reach[:, -1])
-            end += width
+    def draw(self, u: F32, action: I32) -> None:
+        """Choose by inverse CDF: `u` (count, K) in [0, 1) gives `action` (count, K)."""
+        self.by.lower(self.logits, self.shape.heads, self._z)
+        np.exp(self._z, out=self._z)
+        self.by.pick(self._z, self.shape.heads, u, action)
 
     def values_where(self, policy: Policy, obs: F32, wanted: U8) -> F32:
         """Values of the rows of `obs` where `wanted` is not 0, else 0; each in its own chunk, as `look` has it."""

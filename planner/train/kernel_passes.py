@@ -11,6 +11,35 @@ _0, _1, _2 = np.float32(0), np.float32(1), np.float32(2)
 
 
 @kernel
+def lower(logits: Floats, widths: Widths, z: Floats) -> None:
+    for i in range(logits.shape[0]):
+        end = 0
+        for k in range(len(widths)):
+            top = logits[i, end]
+            for a in range(end + 1, end + widths[k]):
+                top = max(top, logits[i, a])
+            for a in range(end, end + widths[k]):
+                z[i, a] = logits[i, a] - top
+            end += widths[k]
+
+
+@kernel
+def pick(p: Floats, widths: Widths, u: Floats, action: I32) -> None:
+    for i in range(p.shape[0]):
+        end = 0
+        for k in range(len(widths)):
+            total = p[i, end]
+            for a in range(end + 1, end + widths[k]):
+                total += p[i, a]
+            edge, reach, choice = u[i, k] * total, p[i, end], 0
+            while choice < widths[k] - 1 and reach <= edge:
+                choice += 1
+                reach += p[i, end + choice]
+            action[i, k] = choice
+            end += widths[k]
+
+
+@kernel
 def spread(logits: Floats, widths: Widths, loss: Loss) -> None:
     end = 0
     for k in range(len(widths)):
@@ -62,7 +91,7 @@ def pull(then: Then, chosen: I32, widths: Widths, by: Pull, loss: Loss) -> None:
         against = (by.mean - then.advantage[row]) * by.inverse
         held = min(max(ratio, by.low), by.high)
         plain, cut = against * ratio, against * held
-        d_logp = (plain if plain >= cut else _0) * by.scale
+        loss.d_logp[i] = (plain if plain >= cut else _0) * by.scale
         loss.told[0, i] = ratio - _1 - loss.shift[i]
         loss.told[1, i] = ratio != held
         loss.told[2, i] = max(plain, cut)
@@ -76,16 +105,19 @@ def pull(then: Then, chosen: I32, widths: Widths, by: Pull, loss: Loss) -> None:
                 slope = _0 if abs(move) > by.limit else cut
         loss.told[3, i] = larger * larger / _2
         loss.d_value[i] = slope * by.value
-        end, entropy = 0, loss.entropy[0, i]
-        for k in range(len(widths)):
-            if k:
-                entropy += loss.entropy[k, i]
-            for a in range(end, end + widths[k]):
-                wish = (loss.z[a, i] + loss.entropy[k, i]) * by.entropy - d_logp
-                loss.d_logits[i, a] = loss.p[a, i] * wish
-            loss.d_logits[i, end + then.action[row, k]] += d_logp
-            end += widths[k]
+        entropy = loss.entropy[0, i]
+        for k in range(1, len(widths)):
+            entropy += loss.entropy[k, i]
         loss.told[4, i] = entropy
+    end = 0
+    for k in range(len(widths)):
+        for a in range(end, end + widths[k]):
+            for i in range(chosen.size):
+                wish = (loss.z[a, i] + loss.entropy[k, i]) * by.entropy - loss.d_logp[i]
+                loss.d_logits[i, a] = loss.p[a, i] * wish
+        for i in range(chosen.size):
+            loss.d_logits[i, end + then.action[chosen[i], k]] += loss.d_logp[i]
+        end += widths[k]
 
 
 @kernel

@@ -26,6 +26,7 @@ class Loss(NamedTuple):
     log: Floats  # (K, n) of total
     entropy: Floats  # (K, n)
     shift: Floats  # (n,) log of the ratio
+    d_logp: Floats  # (n,) the loss's derivative by the choices' log probability
     ratio: Floats  # (n,) of the choices' probabilities, now to then
     told: F64  # (TOLD, n)
     d_logits: Floats  # (n, A)
@@ -59,10 +60,29 @@ Widths = tuple[int, ...]
 
 
 def empty_loss(n: int, widths: Widths, kind: Any) -> Loss:
-    a, k = sum(widths), len(widths)
-    sizes: tuple[tuple[int, ...], ...] = ((a, n), (a, n), (k, n), (k, n), (k, n), (n,), (n,), (TOLD, n), (n, a), (n,))
+    a, k, row = sum(widths), len(widths), (n,)
+    sizes = ((a, n), (a, n), (k, n), (k, n), (k, n), row, row, row, (TOLD, n), (n, a), row)
     fields = zip(Loss._fields, sizes, strict=True)
     return Loss(**{name: np.empty(size, np.float64 if name == "told" else kind) for name, size in fields})
+
+
+def lower(logits: Floats, widths: Widths, z: Floats) -> None:
+    """Each head of `logits` (n, A) less its largest."""
+    end = 0
+    for width in widths:
+        part = logits[:, end : end + width]
+        np.subtract(part, part.max(axis=1, keepdims=True), out=z[:, end : end + width])
+        end += width
+
+
+def pick(p: Floats, widths: Widths, u: Floats, action: I32) -> None:
+    """Choose by inverse CDF: `u` (n, K) in [0, 1) and exponentials `p` (n, A) give `action` (n, K)."""
+    end = 0
+    for k, width in enumerate(widths):
+        reach = np.add.accumulate(p[:, end : end + width], axis=1)
+        passed = np.add.reduce(reach <= u[:, k, None] * reach[:, -1:], axis=1, dtype=np.int32)
+        np.minimum(passed, width - 1, out=action[:, k])
+        end += width
 
 
 def spread(logits: Floats, widths: Widths, loss: Loss) -> None:
@@ -105,7 +125,7 @@ def pull(then: Then, chosen: I32, widths: Widths, by: Pull, loss: Loss) -> None:
     against = (by.mean - then.advantage[chosen].astype(kind, copy=False)) * by.inverse
     held = np.minimum(np.maximum(ratio, by.low), by.high)
     plain, cut = against * ratio, against * held
-    d_logp = np.where(plain >= cut, plain, kind.type(0)) * by.scale
+    np.multiply(np.where(plain >= cut, plain, kind.type(0)), by.scale, out=loss.d_logp)
     np.subtract(ratio - 1, loss.shift, out=loss.told[0])
     np.not_equal(ratio, held, out=loss.told[1])
     np.maximum(plain, cut, out=loss.told[2])
@@ -116,9 +136,9 @@ def pull(then: Then, chosen: I32, widths: Widths, by: Pull, loss: Loss) -> None:
         z, p = loss.z[end : end + width], loss.p[end : end + width]
         z += loss.entropy[k]
         z *= by.entropy
-        z -= d_logp
+        z -= loss.d_logp
         p *= z
-        p[action[:, k], row] += d_logp
+        p[action[:, k], row] += loss.d_logp
         end += width
     loss.d_logits[...] = loss.p.T
 
@@ -159,6 +179,8 @@ def through_value(h: Floats, d_value: Floats, weight: Floats, d: Floats) -> None
 class Passes(NamedTuple):
     """All of them, of one make."""
 
+    lower: Callable[[Floats, Widths, Floats], None] = lower
+    pick: Callable[[Floats, Widths, Floats, I32], None] = pick
     spread: Callable[[Floats, Widths, Loss], None] = spread
     add_up: Callable[[Widths, Loss], None] = add_up
     settle: Callable[[Then, I32, Widths, Loss], None] = settle
@@ -177,4 +199,4 @@ def passes(kernel: str) -> Passes:
         return NUMPY
     from planner.train import kernel_passes as made  # noqa: PLC0415 - numba may not be there
 
-    return Passes(made.spread, made.add_up, made.settle, made.pull, made.add_bias, made.through, made.through_value)
+    return Passes(*(getattr(made, name) for name in Passes._fields))

@@ -41,7 +41,7 @@ class MakeShard:
     def __call__(self, index: int, count: int, beat: Beat) -> Run:
         slab, plot, settings = self.plot.over(self.buffer, self.offset), self.plot, self.settings
         envs = env_share(plot.making.envs, index, count)
-        collector = Collector(plot.shape, slab.world, slab.rollout, *envs)
+        collector = Collector(plot.shape, slab.world, slab.rollout, *envs, plot.making.kernel)
         work = Work(plot.shape, kernel=plot.making.kernel)
 
         def run(command: str) -> None:

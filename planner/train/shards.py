@@ -14,7 +14,7 @@ import signal
 import tempfile
 import traceback
 from collections.abc import Callable
-from multiprocessing import get_all_start_methods, get_context
+from multiprocessing import get_all_start_methods, get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
@@ -135,7 +135,12 @@ class Shards:
         ours, theirs = context.Pipe()
         arguments = (self._make, index, self._count, theirs)
         process = context.Process(target=work, args=arguments, daemon=True, name=f"shard-{index}")
-        process.start()
+        resource_tracker.ensure_running()  # it unblocks SIGINT when it starts
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            process.start()  # which inherits it: Ctrl-C reaches all of a terminal, and the first process decides
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         poll = select.poll()
         poll.register(ours.fileno(), select.POLLIN)
@@ -164,7 +169,7 @@ class Shards:
         process.join(END_S)
         code = process.exitcode
         by = f"ended by {signal.Signals(-code).name}" if code is not None and code < 0 else f"gone, exit code {code}"
-        return TryLater(f"{process.name} (pid {process.pid}) was {by}; the last checkpoint stands: resume from it")
+        return TryLater(f"{process.name} (pid {process.pid}) was {by}")
 
     def _end(self) -> None:
         for _, pipe, _ in self._workers:
@@ -179,7 +184,6 @@ class Shards:
 
 def work(make: MakeShard, index: int, count: int, pipe: Connection) -> None:
     """A worker's life: do what the pipe says until it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of the terminal: the first one decides
     one_blas_thread()
 
     def beat() -> None:

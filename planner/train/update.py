@@ -64,6 +64,7 @@ class Work:
         self.shape, self.kind, self.by = shape, np.dtype(kind).type, passes(kernel)
         self._blocks: dict[tuple[int, int], Block] = {}
         self._strips: dict[int, tuple[Floats, F64]] = {}
+        self._policies: dict[tuple[int, int], Policy] = {}
 
     def block(self, strips: int, rows: int) -> Block:
         if (strips, rows) not in self._blocks:
@@ -75,6 +76,13 @@ class Work:
                 np.ones((1, rows), self.kind),
             )
         return self._blocks[strips, rows]
+
+    def policy(self, grads: Floats) -> Policy:
+        """The tensors of `grads` (n, P); they are kept, for to make them anew takes as long as some of the products."""
+        at: int = grads.__array_interface__["data"][0]
+        if (at, len(grads)) not in self._policies:
+            self._policies[at, len(grads)] = views(self.shape, grads)
+        return self._policies[at, len(grads)]
 
     def strips(self, count: int) -> tuple[Floats, F64]:
         """Gradients and stats of `count` strips."""
@@ -126,7 +134,7 @@ def accumulate(
             np.take(batch.rows.obs, chosen[where], axis=0, out=block.x.reshape(strips * tall, -1), mode="clip")
             forward(policy, block.x, block.trace, work.by)
             losses(batch, chosen[where], by, block, stats[part], work.by)
-            backward(policy, block, views(policy.shape, grads[part]), work.by)
+            backward(policy, block, work.policy(grads[part]), work.by)
         if not whole:
             _join((grads, stats), height // batch.strip, into)
 

@@ -7,7 +7,7 @@ import pytest
 
 from planner.brain.shape import Shape, policy_over
 from planner.train.collect import Collector
-from planner.train.forward import Eyes
+from planner.train.forward import Eyes, log_probability
 from planner.train.gae import advantages
 from planner.train.init import first_weights
 from planner.train.rng import bits, normal, shuffle, uniform
@@ -118,9 +118,10 @@ def test_drawn_actions_follow_the_net_and_tell_their_probability():
     policy.flat[:] = 40 * first_weights(SHAPE, 1)
     count = 4000
     obs = np.tile(np.array([1, -1, 0.5, 0, 2], np.float32), (count, 1))
-    eyes, action, logp = Eyes(SHAPE, count, 8), np.empty((count, 2), np.int32), np.empty(count, np.float32)
+    eyes, action = Eyes(SHAPE, count, 8), np.empty((count, 2), np.int32)
     eyes.look(policy, obs)
-    eyes.draw(uniform(bits(0, 0, np.arange(count)[:, None], 0, np.arange(2))), action, logp)
+    eyes.draw(uniform(bits(0, 0, np.arange(count)[:, None], 0, np.arange(2))), action)
+    logp = log_probability(eyes.logits, SHAPE.heads, action)
     for choice in np.unique(action, axis=0):
         rows = (action == choice).all(axis=1)
         assert np.exp(logp[rows][0]) == pytest.approx(rows.mean(), abs=0.03)

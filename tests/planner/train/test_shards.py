@@ -125,6 +125,25 @@ def test_what_a_worker_meets_is_told_here():
         shards.run("nothing")
 
 
+@dataclass(frozen=True)
+class Masked:
+    """A shard that refuses to be one if Ctrl-C can end it."""
+
+    def __call__(self, index, _count, _beat):
+        if index and signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
+            raise Usage("Ctrl-C ends this worker")
+        return lambda _command: None
+
+
+def test_ctrl_c_reaches_no_worker_and_the_first_process_all_the_same():
+    with Shards(3, Masked()) as shards:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        for pid in shards.pids:
+            os.kill(pid, signal.SIGINT)
+        shards.run("nothing")
+
+
 def test_every_worker_ends_with_its_shards():
     with Shards(3, Obeys(0)) as shards:
         pids = shards.pids
@@ -187,7 +206,7 @@ def test_a_worker_killed_in_its_rollout_ends_the_run_and_all_of_it(wait_for):
     began = time.monotonic()
     _, stderr = main.communicate(timeout=10)
     assert time.monotonic() - began < 3
-    assert f"(pid {worker}) was ended by SIGKILL; the last checkpoint stands" in stderr
+    assert f"(pid {worker}) was ended by SIGKILL" in stderr
     wait_for(lambda: not members(main.pid), limit_s=5)
     assert not segments(main.pid)
 

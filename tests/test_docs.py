@@ -116,6 +116,12 @@ def test_every_fault_of_one_host_has_its_section_and_each_has_tests():
 
 
 def test_every_test_that_the_faults_name_is_there():
-    there = {path.name: path.read_text() for path in (ROOT / "tests" / "fleetd").glob("test_*.py")}
-    named = [pair for tests in faults().values() for pair in tests]
-    assert [f"{file}::{name}" for file, name in named if f"\ndef {name}(" not in there.get(file, "")] == []
+    homes = [ROOT / "tests" / "fleetd", ROOT / "tests" / "planner"]
+    there = {
+        f"{path.name}::{name}"
+        for home in homes
+        for path in home.rglob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)\(", path.read_text(), flags=re.MULTILINE)
+    }
+    named = {f"{file}::{name}" for tests in faults().values() for file, name in tests}
+    assert named - there == set()

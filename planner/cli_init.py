@@ -25,7 +25,9 @@ needs = []                           # tags that a host must have
 [net]
 share = 0                            # of the lanes' time, for rounds of nets: train, judge, verdict; 0: none
 first = ["treadcore", "clone"]       # makes the first net
-train = ["treadcore", "train", "--from", "{best}", "--seed", "{seed}", "--rewards", "{rewards}"]
+train = ["treadcore", "train", "--from", "{best}", "--seed", "{seed}", "--rewards", "{rewards}",
+         "--feedback", "{feedback}", "--rivals", "{rivals}"]
+# cores = 2                          # lanes that it may use; without this line those of a trial
 judge_seeds = 400                    # fresh seeds that a new net is read on, beside the best
 train_needs = []                     # tags that a host must have to train
 judge_needs = []                     # and to judge
@@ -34,6 +36,15 @@ judge_needs = []                     # and to judge
 name = "rotate"                      # each variable up and down by its step, in turn
 """
 
+RANGE = (-1.0, 1.0, 0.125)  # low, high, step of a reward term's weight
+RANGES = {
+    "win": (0.0, 4.0, 0.25),
+    "loss": (-4.0, 0.0, 0.25),
+    "feedback.positive": (0.0, 1.0, 0.125),
+    "feedback.negative": (-1.0, 0.0, 0.125),
+}
+LIKES = {"feedback.positive": 0.25, "feedback.negative": -0.25}  # what people say counts from the beginning
+
 
 def init(args: argparse.Namespace, talk: Talk) -> int:
     """Write both files; raises CannotCreate when either is there."""
@@ -41,7 +52,7 @@ def init(args: argparse.Namespace, talk: Talk) -> int:
     plan, space = spool.plan, spool.root / "space.toml"
     if there := [path for path in (plan, space) if path.exists() or path.is_symlink()]:
         raise CannotCreate(f"{there[0]}: is there already; init never overwrites, move it away first")
-    _write(space, _weights(talk))
+    _write(space, _weights(talk) + _rewards())
     _write(plan, PLAN)
     read = read_plan(plan)
     if talk.json:
@@ -64,6 +75,20 @@ def _weights(talk: Talk) -> str:
     if told.returncode:
         raise CannotCreate(f"`treadcore weights` ended with exit {told.returncode}: {told.stderr.strip()}")
     return told.stdout
+
+
+def _rewards() -> str:
+    """The terms that training is rewarded by, as variables beside the weights."""
+    from planner.train.rewards import DEFAULT, MEANINGS
+
+    head = "\n# What rounds of nets are rewarded for: the weight of each term, for each round to change one.\n"
+    tables = []
+    for term, meaning in MEANINGS.items():
+        low, high, step = RANGES.get(term, RANGE)
+        start = LIKES.get(term, DEFAULT[term])
+        numbers = f"start = {start}\nlow = {low}\nhigh = {high}\nstep = {step}\n"
+        tables.append(f'\n# {meaning}\n[[variable]]\nname = "{term}"\n{numbers}group = "reward"\n')
+    return head + "".join(tables)
 
 
 def _write(path: Path, text: str) -> None:

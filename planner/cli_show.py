@@ -8,10 +8,13 @@ from typing import Any
 
 from fleetd import Talk, clock, columns, count, seconds
 from planner.cli_fill import open_filler, tell
+from planner.cli_rounds import reward_json, reward_table, round_json, round_line
 from planner.cli_width import say_wrapped, short_change, short_effect, short_name, table_width, widest, wrapped
 from planner.due import Order, blocks_due
 from planner.facts import Ruling
+from planner.opinion import Feedback
 from planner.policy import DIRECTIONS, moves
+from planner.reward_turns import standing_rewards
 from planner.seeds import Purpose
 from planner.standing import Course, Standing
 from planner.trial import Block
@@ -23,20 +26,44 @@ Turn = tuple[str, float, float | None, Course | None]  # variable, value, where 
 
 
 def log(args: argparse.Namespace, talk: Talk) -> int:
-    """The verdicts, oldest first."""
+    """The verdicts, oldest first, each with what people said of its trial or round."""
     filler = open_filler(args, talk)
     seen = filler.look()
     tell(filler, seen, talk)
+    said = filler.feedback()
     for ruling in seen.history:
         undone = seen.undone.get(ruling.key) or filler.rounds.lapsed.get(ruling.key)
+        of = [feedback for feedback, about in said if about == ruling.trial]
         if talk.json:
             body = {k: v for k, v in ruling.body.items() if k not in ("schema", "crc")}
-            talk.emit({"schema": "fleet.verdict/1", **body, "undone": undone})
+            talk.emit({"schema": "fleet.verdict/1", **body, "undone": undone, "feedback": [_said_json(f) for f in of]})
         else:
             talk.data(_ruled(ruling, undone, talk))
+            for feedback in of:
+                talk.data(_said(feedback, talk))
     if not seen.history:
         talk.say("no verdict yet: a trial has one when its reads are in and `fleet-plan fill` has looked")
+    ruled = {ruling.trial for ruling in seen.history}
+    for feedback, about in said:
+        if about not in ruled:
+            say_wrapped(f"not judged yet: {about}\n{_said(feedback, talk)}", talk)
+    if line := round_line(filler):
+        say_wrapped(line, talk)
     return 0
+
+
+def _said(feedback: Feedback, talk: Talk) -> str:
+    """What a person said, below the verdict that it is about."""
+    head = " " * 18
+    return wrapped(
+        f"{head}{feedback.sign}  {feedback.by}" + (f": {feedback.text}" if feedback.text else ""), talk.out, talk
+    )
+
+
+def _said_json(feedback: Feedback) -> dict[str, Any]:
+    host, seq = feedback.row
+    told = {"sign": feedback.sign, "text": feedback.text, "by": feedback.by, "at": feedback.at}
+    return {"row": {"host": host, "seq": seq}, **told}
 
 
 def _ruled(ruling: Ruling, undone: str | None, talk: Talk) -> str:
@@ -59,6 +86,7 @@ def best(args: argparse.Namespace, talk: Talk) -> int:
     seen = filler.look()
     tell(filler, seen, talk)
     now, plays = seen.best, filler.played(seen)
+    rewards = standing_rewards(filler.plan.space, filler.rounds)
     if talk.json:
         net = filler.rounds.net
         told = {"net": str(filler.spool.root / net.net), "sha256": net.sha256} if net else None
@@ -77,6 +105,11 @@ def best(args: argparse.Namespace, talk: Talk) -> int:
         say_wrapped(f"{_local(ruling.at):16}  {ruling.sentence}", talk)
     if net := filler.rounds.net:
         say_wrapped(f"net {net.sha256}, {count(len(filler.rounds.adoptions), 'adoption')}: {net.net}", talk)
+    for variable in filler.plan.space.rewards():
+        if (value := rewards[variable.name]) != variable.typed(variable.start):
+            say_wrapped(f"reward {variable.name} {variable.start:g} → {value:g}".replace(" -", " −"), talk)
+    if rounds := round_line(filler):
+        say_wrapped(rounds, talk)
     return 0
 
 
@@ -92,15 +125,21 @@ def upcoming(args: argparse.Namespace, talk: Talk) -> int:
         for direction, (variable, value, to) in zip(cycle(DIRECTIONS), moves(seen, filler.plan.space), strict=False)
     ]
     if talk.json:
-        talk.emit(_next_json(seen, blocks, variables))
+        rounds = {"round": round_json(filler), "rewards": reward_json(filler)}
+        talk.emit(_next_json(seen, blocks, variables) | rounds)
         return 0
     width = table_width(talk)
+    if under_way := round_line(filler):
+        talk.data(wrapped(under_way, talk.out, talk))
     for block in blocks:
         talk.data(_upcoming(block, width))
     if not blocks:
         talk.data("nothing left to try: every variable is at its bounds")
     for line in ("", *columns(_table(seen, variables, width))):
         talk.data(line)
+    if rewards := reward_table(filler, time.time(), width):
+        for line in ("", *rewards):
+            talk.data(line)
     done = sum(course is not None for *_, course in variables)
     talk.say(f"pass {seen.pass_}; {done} of {len(variables)} changes were read at least once")
     return 0
@@ -153,7 +192,7 @@ def _when(seen: Standing, course: Course | None, *, short: bool) -> str:
     return f"{at[5:] if short and len(at) > len('00:00:00') else at}  {said}{old}"
 
 
-def _next_json(seen: Standing, blocks: list[Any], variables: list[Turn]) -> Any:
+def _next_json(seen: Standing, blocks: list[Any], variables: list[Turn]) -> dict[str, Any]:
     upcoming_ = [
         {"trial": b.trial.id, "variable": b.trial.variable, "from": b.trial.from_, "to": b.trial.to}
         | {"purpose": str(b.purpose), "seeds": [b.seeds.low, b.seeds.high], "pass": b.trial.pass_}

@@ -6,6 +6,7 @@ from typing import Any
 
 from fleetd import Talk, columns, count
 from planner.cli_fill import open_filler, tell
+from planner.cli_rounds import say_rounds
 from planner.cli_width import short_change, short_effect, table_width, widest
 from planner.standing import Course, Stage, Standing
 from planner.stats import LEAST_SEEDS, Paired, shrunk, smallest_seen, spread
@@ -38,6 +39,7 @@ def suggest(args: argparse.Namespace, talk: Talk) -> int:
     if any(advice(seen, course) == NOT_JUDGED for course, _ in shown):
         talk.say(f"{NOT_JUDGED}: `fleet-plan fill` judges (--count 0: and queues nothing)")
     _say_shown(seen, len(reads), filler.plan.seeds, talk)
+    say_rounds(filler, talk)
     return 0
 
 

@@ -1,6 +1,7 @@
-"""What `treadcore train` is given as files: the net to begin with, rivals, the weights of the reward terms."""
+"""What `treadcore train` is given as files: the net to begin with, rivals, reward terms' weights, feedback."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,24 +53,34 @@ def _is_share(text: str) -> bool:
     return len(text) <= SHARE_DIGITS and text.isascii() and text.isdigit() and int(text) > 0
 
 
-def read_rewards(named: str | None) -> "Rewards":
-    """The weights of the reward terms in a JSON file. Raises NotFound, BadData."""
+def read_rewards(named: str | None, feedback: str | None) -> "Rewards":
+    """The weights of the reward terms in a JSON file, and what people like in another. Raises NotFound, BadData."""
+    from planner.train.likes import likes_of
     from planner.train.rewards import Rewards, check_rewards
 
-    if named is None:
-        return Rewards()
-    path = Path(named)
-    try:
-        value: Any = decode_json(path.read_bytes())
-    except OSError as error:
-        raise NotFound(f"--rewards {path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise BadData(f"--rewards {path}: no JSON: {error}") from error
+    value = {} if named is None else _decoded("--rewards", named)
     if not isinstance(value, dict):
-        raise BadData(f'--rewards {path}: no JSON object of terms and weights, like {{"win": 1.0}}')
+        raise BadData(f'--rewards {named}: no JSON object of terms and weights, like {{"win": 1.0}}')
     rewards = Rewards(weights=value)
     try:
         check_rewards(rewards)
     except BadData as error:
-        raise BadData(f"--rewards {path}: {error}") from error
-    return rewards
+        raise BadData(f"--rewards {named}: {error}") from error
+    if feedback is None:
+        return rewards
+    told = _decoded("--feedback", feedback)
+    try:
+        liked, disliked = likes_of(told)
+    except BadData as error:
+        raise BadData(f"--feedback {feedback}: {error}") from error
+    return replace(rewards, liked=liked, disliked=disliked)
+
+
+def _decoded(option: str, named: str) -> Any:
+    path = Path(named)
+    try:
+        return decode_json(path.read_bytes())
+    except OSError as error:
+        raise NotFound(f"{option} {path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise BadData(f"{option} {path}: no JSON: {error}") from error

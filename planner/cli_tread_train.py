@@ -36,7 +36,7 @@ def train(args: argparse.Namespace, talk: Talk) -> None:
     from planner.train.trainer import plot_of
     from planner.train.trainer import train as run
 
-    begin, rewards, rivals = read_net(args.from_), read_rewards(args.rewards), read_rivals(args.rivals)
+    begin, rewards, rivals = read_net(args.from_), read_rewards(args.rewards, args.feedback), read_rivals(args.rivals)
     kernel = choose_kernel(args.kernel, talk.environ)
     making = duels_for(args.envs, begin and begin[:2], rivals, rewards, kernel.name)
     settings = settings_for(args.seed, begin[2] if begin else None)
@@ -60,6 +60,7 @@ def train(args: argparse.Namespace, talk: Talk) -> None:
         raise _stopped(stop, ended, out, talk)
     notes = {"made_by": TRAINED, "ticks": ended.ticks, "envs": args.envs, "from": begin[1] if begin else None}
     notes |= {"settings": asdict(settings) | {"hidden": list(settings.hidden)}, "rewards": dict(rewards.weights)}
+    notes |= {"liked": dict(rewards.liked), "disliked": dict(rewards.disliked)}
     notes["rivals"] = [[rival.sha256, rival.share] for rival in rivals]
     sha256 = save_net(out / NET, Net(shape=ended.shape, flat=ended.flat, notes=notes))
     keep.path.unlink(missing_ok=True)

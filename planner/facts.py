@@ -14,11 +14,14 @@ from planner.net_round import (
     Judge,
     Lesson,
     NetFile,
+    RewardMove,
     decode_judge,
     decode_lesson,
+    decode_move,
     decode_net,
     net_of,
 )
+from planner.opinion import Feedback, Opinion, Subject, decode_feedback
 from planner.seeds import Draw, Purpose, Span
 from planner.trial import TRIAL, Block, Reads, Trial, decode_block, decode_reads, decode_weights, is_number
 
@@ -89,6 +92,7 @@ class Ruling:
     is_round: bool = False
     net: NetFile | None = None
     from_net: str | None = None
+    move: RewardMove | None = None  # the reward that the round tried
 
 
 class Facts:
@@ -100,6 +104,7 @@ class Facts:
         self._learned: dict[Key, Learned] = {}
         self._judged: dict[Key, Judged] = {}
         self._rulings: dict[Key, Ruling] = {}
+        self._feedback: dict[Key, Feedback] = {}
         self._void: dict[Key, str] = {}  # → the reason
         self._odd: set[Key] = set()
 
@@ -118,6 +123,8 @@ class Facts:
                 self._void[named] = min(reason, self._void.get(named, reason))
         elif row.event in VERDICTS and row.body.get("plan") == self.name:
             self._rulings[key] = _ruling(row)
+        elif row.event == "feedback" and row.body.get("plan") == self.name:
+            self._feedback[key] = decode_feedback(row)
         elif row.event == "result":
             self._take_result(key, row)
 
@@ -146,6 +153,30 @@ class Facts:
 
     def judged(self) -> list[Judged]:
         return [attempt for key, attempt in self._judged.items() if key not in self._void]
+
+    def subject(self, key: Key) -> Subject | None:
+        """What the row is about; None: no such row of this plan, or it was voided."""
+        if key in self._void:
+            return None
+        if found := self._attempts.get(key):
+            trial = found.trial
+            return Subject(id=trial.id, variable=trial.variable, from_=trial.from_, to=trial.to)
+        if learned := self._learned.get(key):
+            return Subject(id=learned.lesson.round)
+        if judged := self._judged.get(key):
+            return Subject(id=judged.judge.round)
+        return _ruled(ruling) if (ruling := self._rulings.get(key)) else None
+
+    def feedback(self) -> list[Feedback]:
+        """What was said of rows that stand, oldest first; of what one said of one row, the last counts."""
+        said = (f for key, f in self._feedback.items() if key not in self._void and self.subject(f.row))
+        last = {(f.by, f.row): f for f in sorted(said, key=lambda f: (f.at, f.key))}
+        return sorted(last.values(), key=lambda f: (f.at, f.key))
+
+    def opinions(self) -> list[Opinion]:
+        """The same, with what the rows are about."""
+        told = ((f, self.subject(f.row)) for f in self.feedback())
+        return [Opinion(sign=f.sign, text=f.text, subject=subject) for f, subject in told if subject]
 
     def history(self) -> list[Ruling]:
         """Every verdict, oldest first, also those that stand no more."""
@@ -193,6 +224,13 @@ def _ruling(row: Row) -> Ruling:
     )
 
 
+def _ruled(ruling: Ruling) -> Subject:
+    body = ruling.body
+    if ruling.is_round or not all(map(is_number, (body.get("from"), body.get("to")))):
+        return Subject(id=ruling.trial)
+    return Subject(id=ruling.trial, variable=str(body.get("variable")), from_=body["from"], to=body["to"])
+
+
 def _round_ruling(row: Row) -> Ruling:
     body = row.body
     return Ruling(
@@ -207,6 +245,7 @@ def _round_ruling(row: Row) -> Ruling:
         is_round=True,
         net=decode_net(body.get("net")) if row.event == "adopt" else None,
         from_net=None if body.get("from") is None else str(body["from"]),
+        move=decode_move(body.get("reward")),
     )
 
 

@@ -15,9 +15,11 @@ from fleetd import BadData, Job, Ledger, Row, Spool, new_id, only_one, utc
 from planner.due import Order, blocks_due, plays_expected
 from planner.facts import Facts, Ruling
 from planner.net_round import LESSON, Judge, Lesson, decode_judge, decode_lesson
+from planner.opinion import Feedback, Key, Subject
 from planner.plan import Plan
+from planner.round_due import may_learn, round_due
 from planner.round_jobs import ROUND_KINDS, round_job, round_row
-from planner.rounds import Rounds, judge_round, may_learn, round_due, rounds_of
+from planner.rounds import Rounds, judge_round, rounds_of
 from planner.seeds import Purpose
 from planner.standing import REPLACED, Course, Standing, standing
 from planner.stats import Paired
@@ -58,6 +60,14 @@ class Filler:
     def odd(self) -> Sequence[tuple[str, int]]:
         """The rows (host, seq) of this plan that count for nothing because of their content."""
         return self._facts.odd
+
+    def subject(self, key: Key) -> Subject | None:
+        """What a row of the plan is about, as of the last look."""
+        return self._facts.subject(key)
+
+    def feedback(self) -> list[tuple[Feedback, str]]:
+        """What people said, oldest first, and the trial or round that it is about."""
+        return [(said, about.id) for said in self._facts.feedback() if (about := self.subject(said.row))]
 
     def untold(self, notes: Iterable[str]) -> list[str]:
         """Those that were not given here before."""
@@ -116,7 +126,7 @@ class Filler:
         if (round_ := self.rounds.open) is None:
             return []
         verdict = judge_round(self.rounds, round_)
-        return [] if verdict.call is Call.WAIT else [round_row(self.plan, round_, verdict, self.by)]
+        return [] if verdict.call is Call.WAIT else [round_row(self.plan, self.rounds, round_, verdict, self.by)]
 
     def publish(self, tasks: Sequence[Task]) -> Iterator[str]:
         """Queue one job for each task, in turn; raises TryLater when a stop file stands."""

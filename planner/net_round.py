@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from fleetd import BadData, NotFound, encode_json
+from planner.opinion import Opinion, decode_opinion
 from planner.seeds import Draw, Purpose, Span, stray
 from planner.trial import TRIAL, decode_span, decode_weights, number_of
 
@@ -57,8 +58,29 @@ class NetFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RewardMove:
+    """One reward variable's change."""
+
+    variable: str
+    from_: float
+    to: float
+
+    @property
+    def change(self) -> str:
+        """`win 1 → 1.25`."""
+        return f"{self.variable} {self.from_:g} → {self.to:g}".replace(" -", " −")
+
+    @property
+    def direction(self) -> int:
+        return 1 if self.to > self.from_ else -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
-    """The making of a net, from the best or, where there is none, from nothing."""
+    """The making of a net, from the best or, where there is none, from nothing.
+
+    `rewards` are those it is taught by; `move` is the one among them that is not as it stands, if one is.
+    """
 
     round: str
     name: str
@@ -66,6 +88,9 @@ class Lesson:
     best: NetFile | None
     seed: int
     rewards: Mapping[str, float]
+    move: RewardMove | None = None
+    rivals: tuple[NetFile, ...] = ()
+    opinions: tuple[Opinion, ...] = ()
 
     @property
     def draw(self) -> Draw:
@@ -73,7 +98,8 @@ class Lesson:
 
     @property
     def title(self) -> str:
-        return f"round {self.round}: a net from {self.best.short if self.best else 'nothing'}, seed {self.seed}"
+        taught = f", {self.move.change}" if self.move else ""
+        return f"round {self.round}: a net from {self.best.short if self.best else 'nothing'}, seed {self.seed}{taught}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +177,24 @@ def encode_lesson(lesson: Lesson) -> dict[str, Any]:
         "best": lesson.best.player if lesson.best else None,
         "seed": lesson.seed,
         "rewards": dict(lesson.rewards),
+        "reward": encode_move(lesson.move),
+        "rivals": [rival.player for rival in lesson.rivals],
+        "feedback": [opinion.told for opinion in lesson.opinions],
     }
+
+
+def encode_move(move: RewardMove | None) -> dict[str, Any] | None:
+    return {"variable": move.variable, "from": move.from_, "to": move.to} if move else None
+
+
+def decode_move(value: Any) -> RewardMove | None:
+    """Raises BadData when that is no change; no value is none, as in rows of before there were any."""
+    if value is None:
+        return None
+    try:
+        return RewardMove(variable=str(value["variable"]), from_=number_of(value["from"]), to=number_of(value["to"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadData(f"expected a reward's change, got {str(value)[:80]}") from error
 
 
 def decode_lesson(payload: Mapping[str, Any]) -> Lesson:
@@ -164,6 +207,9 @@ def decode_lesson(payload: Mapping[str, Any]) -> Lesson:
             best=None if payload["best"] is None else decode_net(payload["best"]),
             seed=decode_span([payload["seed"], payload["seed"] + 1]).low,
             rewards=decode_weights(payload["rewards"]),
+            move=decode_move(payload.get("reward")),
+            rivals=tuple(decode_net(rival) for rival in payload.get("rivals", ())),
+            opinions=tuple(decode_opinion(told) for told in payload.get("feedback", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadData(f"the {LESSON} payload cannot be read: {type(error).__name__}: {error}") from error

@@ -17,12 +17,13 @@ LATER = ("screen", "race", "spsa")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetPlan:
-    """[net]: rounds of nets, and their share of the queue's time; 0: none."""
+    """[net]: rounds of nets, and their share of the queue's time; 0: none. Without cores a net is made on a trial's."""
 
     share: float = 0.0
     first: tuple[str, ...] = ()
     train: tuple[str, ...] = ()
     judge_seeds: int = 400
+    cores: int | None = None
     train_needs: tuple[str, ...] = ()
     judge_needs: tuple[str, ...] = ()
 
@@ -106,6 +107,7 @@ NET: Mapping[str, _Rule] = {
     "first": _COMMAND,
     "train": _COMMAND,
     "judge_seeds": _DECIDING,
+    "cores": _CORES,
     "train_needs": _TAGS,
     "judge_needs": _TAGS,
 }

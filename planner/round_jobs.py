@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from fleetd import Job, new_id, utc
-from planner.net_round import Judge, Lesson, encode_judge, encode_lesson
+from planner.net_round import Judge, Lesson, encode_judge, encode_lesson, encode_move
 from planner.plan import Plan
-from planner.rounds import Round
-from planner.verdict import Call, Verdict, numbers
+from planner.rounds import Round, Rounds, plain_before
+from planner.verdict import Call, Verdict, numbers, read_of
 
 ROUND_KINDS: Final = ("train", "judge")
 TRAIN_PRIORITY, JUDGE_PRIORITY = 45, 40
@@ -23,7 +23,7 @@ def round_job(task: Lesson | Judge, plan: Plan, by: str, now: datetime) -> Job:
         kind=kind,
         argv=("fleet-plan", "read"),
         needs=plan.net.train_needs if learns else plan.net.judge_needs,
-        cores=plan.cores,
+        cores=(learns and plan.net.cores) or plan.cores,
         retries=RETRIES,
         rerun_safe=True,
         payload=encode_lesson(task) if isinstance(task, Lesson) else encode_judge(task),
@@ -32,9 +32,11 @@ def round_job(task: Lesson | Judge, plan: Plan, by: str, now: datetime) -> Job:
     )
 
 
-def round_row(plan: Plan, round_: Round, verdict: Verdict, by: str) -> dict[str, Any]:
+def round_row(plan: Plan, rounds: Rounds, round_: Round, verdict: Verdict, by: str) -> dict[str, Any]:
     """The body of an `adopt` or `keep` row; an adopted net's path in it keeps the file from being swept."""
     lesson = round_.lesson
+    plain = plain_before(rounds, round_) if lesson.move else None
+    beside = numbers(read_of(plain.stage)) if plain else None
     return {
         "event": "adopt" if verdict.call is Call.ADOPT else "keep",
         "by": by,
@@ -47,6 +49,8 @@ def round_row(plan: Plan, round_: Round, verdict: Verdict, by: str) -> dict[str,
         "from": lesson.best.sha256 if lesson.best else None,
         "seed": lesson.seed,
         "rewards": dict(lesson.rewards),
+        "reward": encode_move(lesson.move),
+        "plain": {"round": plain.lesson.round, **beside} if plain and beside else None,
         "stage": "judge",
         "rests_on": [{"host": host, "seq": seq} for host, seq in sorted(round_.rows)],
     } | (numbers(verdict.read) or {"effect": None, "se": None, "n": 0, "interval": None})

@@ -5,21 +5,18 @@ trains a net from the best and reads both, on judge seeds that nobody used befor
 the best. Adoptions lead from net to net: one that does not lead on from what stands has lapsed.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import takewhile
 
 from fleetd import Outcome
 from planner.facts import Facts, Key, Learned, Ruling
-from planner.net_round import Judge, Lesson, NetFile, round_id
-from planner.plan import Plan
-from planner.seeds import Draw, Purpose, Span, fresh, stray
+from planner.net_round import Judge, Lesson, NetFile
+from planner.opinion import Opinion
+from planner.seeds import Draw, Purpose, stray
 from planner.standing import REPLACED, Stage, failure_of, stage_of
-from planner.stats import past_gate
-from planner.verdict import WAIT, Call, Verdict, read_of, short_of, summary, usable
-
-BLOCK_SEEDS = 50  # of one job: a net's plays take longer than weights', and lanes share a judge
-FAILURES = 3  # rounds in a row whose net could not be made: then no more with this command
+from planner.stats import Paired, past_gate
+from planner.verdict import WAIT, Call, Verdict, decimals, effect, read_of, short_of, signed, summary, usable
 
 Task = Lesson | Judge
 
@@ -52,6 +49,7 @@ class Rounds:
     rounds: Mapping[str, Round] = field(default_factory=dict)  # in the order of their seeds
     lapsed: Mapping[Key, str] = field(default_factory=dict)
     draws: tuple[Draw, ...] = ()
+    opinions: tuple[Opinion, ...] = ()  # oldest first
     plays: int = 0
     busy_s: float = 0.0  # of lanes, all rounds together
     trials_s: float = 0.0  # the same of the weight trials
@@ -96,6 +94,7 @@ def rounds_of(facts: Facts, alive: Mapping[str, Task]) -> Rounds:
         rounds=found,
         lapsed=lapsed,
         draws=tuple(lesson.draw for lesson in lessons.values()) + tuple(judge.draw for judge in judges.values()),
+        opinions=tuple(facts.opinions()),
         plays=sum(a.reads.plays for a in judged),
         busy_s=sum(a.busy_s for a in (*learned, *judged)),
         trials_s=sum(a.busy_s for a in facts.attempts()),
@@ -150,10 +149,43 @@ def judge_round(rounds: Rounds, round_: Round) -> Verdict:
         return WAIT if round_.alive else Verdict(call=Call.KEEP, reason=REPLACED, sentence=said)
     if round_.failure:
         return Verdict(call=Call.KEEP, reason="not trained", sentence=f"round {lesson.round}: {round_.failure}")
-    return _of_net(made, best, round_.stage) if made else WAIT
+    return _of_net(round_, made, _beside(rounds, round_)) if made else WAIT
 
 
-def _of_net(made: NetFile, best: NetFile | None, stage: Stage | None) -> Verdict:
+def plain_before(rounds: Rounds, round_: Round) -> Round | None:
+    """The last round before it from the same net that was judged and changed no reward: what one that does is told beside."""
+    best, found = round_.lesson.best, None
+    for other in rounds.rounds.values():
+        if other is round_:
+            break
+        if best and other.lesson.best and other.lesson.best.sha256 == best.sha256 and is_plain(other):
+            found = other
+    return found
+
+
+def is_plain(round_: Round) -> bool:
+    """Whether it changed no reward and was judged."""
+    return round_.lesson.move is None and round_.ruling is not None and read_of(round_.stage) is not None
+
+
+def _beside(rounds: Rounds, round_: Round) -> str:
+    """What a changed reward made of it, as far as can be told: the words behind the verdict."""
+    read, plain = read_of(round_.stage), plain_before(rounds, round_) if round_.lesson.move else None
+    if read is None or plain is None or (other := read_of(plain.stage)) is None:
+        return ""
+    made = difference(read, other)
+    return f"; plain round {plain.lesson.round} made {effect(other)}, so the reward made {made}"
+
+
+def difference(one: Paired, other: Paired) -> str:
+    """+0.010 ± 0.014, of two reads on seeds that do not meet."""
+    mean, se = one.mean - other.mean, math.hypot(one.se, other.se)
+    digits = decimals([se or mean])
+    return f"{signed(mean, digits)} ± {se:.{digits}f}"
+
+
+def _of_net(round_: Round, made: NetFile, beside: str) -> Verdict:
+    best, stage, move = round_.lesson.best, round_.stage, round_.lesson.move
     if best is None:
         said = f"net {made.short}: the first, others are judged by it"
         return Verdict(call=Call.ADOPT, reason="first net", sentence=said)
@@ -163,10 +195,11 @@ def _of_net(made: NetFile, best: NetFile | None, stage: Stage | None) -> Verdict
         )
     if stage is None or stage.alive or not (stage.failures or stage.complete):
         return WAIT
-    return _judged(f"net {best.short} → {made.short}", stage)
+    taught = f", {move.change}" if move else ""
+    return _judged(f"net {best.short} → {made.short}{taught}", stage, beside)
 
 
-def _judged(change: str, stage: Stage) -> Verdict:
+def _judged(change: str, stage: Stage, beside: str) -> Verdict:
     read, call = usable(stage), Call.KEEP
     if isinstance(read, tuple):
         reason, words = read
@@ -174,59 +207,5 @@ def _judged(change: str, stage: Stage) -> Verdict:
         call, reason, words = Call.ADOPT, "past the gate", f"{summary(read)}, past two standard errors, adopted"
     else:
         reason, words = short_of(read)
-    return Verdict(call=call, reason=reason, sentence=f"{change}: {words}", purpose=Purpose.JUDGE, read=read_of(stage))
-
-
-def round_due(rounds: Rounds, plan: Plan, *, begin: bool) -> list[Task]:
-    """The jobs of the round that is open; of a new one, where none is and `begin` says that there may be."""
-    if not plan.net.share:
-        return []
-    if round_ := rounds.open:
-        return _next_of(rounds, plan, round_)
-    if not begin or not _is_turn(rounds, plan.net.share) or not may_learn(rounds, plan):
-        return []
-    command = plan.net.train if rounds.net else plan.net.first
-    seed = fresh(Purpose.TRAINING, 1, rounds.draws).low
-    rewards = plan.space.rewards()
-    id_ = round_id(command, rounds.net, seed, rewards)
-    return [Lesson(round=id_, name=plan.name, command=command, best=rounds.net, seed=seed, rewards=rewards)]
-
-
-def _is_turn(rounds: Rounds, share: float) -> bool:
-    """Whether rounds have had no more than their share of the lanes' time."""
-    return rounds.busy_s <= share * (rounds.busy_s + rounds.trials_s)
-
-
-def may_learn(rounds: Rounds, plan: Plan) -> bool:
-    """Not once the last three nets could not be made by the command that would be next."""
-    command = plan.net.train if rounds.net else plan.net.first
-    newest = [r for r in reversed([*rounds.rounds.values()]) if r.lesson.command == command]
-    failed = list(takewhile(lambda r: r.ruling is not None and r.ruling.reason == "not trained", newest))
-    return len(failed) < FAILURES
-
-
-def _next_of(rounds: Rounds, plan: Plan, round_: Round) -> list[Task]:
-    if judge_round(rounds, round_).call is not Call.WAIT or round_.learning:
-        return []
-    if round_.made is None:
-        return [round_.lesson]  # it was cancelled, or its file removed: it gets its turn again
-    if round_.lesson.best is None or (round_.stage and round_.stage.failures):
-        return []
-    span = round_.stage.span if round_.stage else fresh(Purpose.JUDGE, plan.net.judge_seeds, rounds.draws)
-    due = round_.stage.gaps(BLOCK_SEEDS) if round_.stage else span.blocks(BLOCK_SEEDS)
-    return [_judge(plan, round_.lesson.round, round_.made, round_.lesson.best, span, seeds) for seeds in due]
-
-
-def _judge(plan: Plan, id_: str, candidate: NetFile, best: NetFile, span: Span, seeds: Span) -> Judge:
-    return Judge(
-        round=id_,
-        name=plan.name,
-        census=plan.census,
-        seconds=plan.seconds,
-        seeds=seeds,
-        span=span,
-        candidate=candidate,
-        best=best,
-        play_timeout_s=plan.play_timeout_s,
-        deterministic=plan.deterministic,
-    )
+    said = f"{change}: {words}{beside}"
+    return Verdict(call=call, reason=reason, sentence=said, purpose=Purpose.JUDGE, read=read_of(stage))

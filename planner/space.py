@@ -58,9 +58,9 @@ class Space:
         """What a player is made of; rewards belong to training."""
         return tuple(v for v in self.variables if v.group == "weight")
 
-    def rewards(self) -> dict[str, float]:
-        """Weights of reward terms, as training is told them."""
-        return {v.name: v.typed(v.start) for v in self.variables if v.group == "reward"}
+    def rewards(self) -> tuple[Variable, ...]:
+        """The weights of reward terms, as training is told them."""
+        return tuple(v for v in self.variables if v.group == "reward")
 
     def starts(self) -> dict[str, float]:
         """The first best."""

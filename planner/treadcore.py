@@ -78,6 +78,7 @@ def _training(commands: Any, common: list[Parser]) -> None:
     train.add_argument("--resume", action="store_true", help="go on from the checkpoint, if there is one")
     train.add_argument("--kernel", **kernel)
     train.add_argument("--rewards", metavar="FILE", help="JSON: weight by reward term")
+    train.add_argument("--feedback", metavar="FILE", help="JSON: what people like and dislike")
     judge = add("judge", "cli_tread_judge:judge", "a candidate beside the best, seed by seed")
     for side in ("candidate", "best"):
         judge.add_argument(f"--{side}", required=True, metavar="PLAYER", help='a net, weights as JSON, or "scripted"')

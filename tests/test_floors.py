@@ -34,9 +34,9 @@ ENGINE_FLOORS = (
 PLANNER_FLOORS = (
     ("arena",),
     ("brain",),
-    ("census", "space", "seeds", "stats", "trial", "net_round", "train"),
+    ("census", "space", "seeds", "stats", "trial", "opinion", "net_round", "train"),
     ("facts", "best", "standing", "policy", "plan", "edits", "verdict", "reading", "rounds"),
-    ("due", "fill", "round_jobs"),
+    ("due", "fill", "reward_turns", "round_due", "round_jobs"),
 )
 
 

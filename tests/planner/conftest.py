@@ -152,3 +152,10 @@ def _worked_spool(tmp_path_factory):
 def worked(_worked_spool, tmp_path):
     """A copy of a farm that has worked: adoptions, verdicts and rows of two hosts behind it, reads to be judged."""
     return Farm(Spool(Path(shutil.copytree(_worked_spool, tmp_path / "spool"))))
+
+
+@pytest.fixture
+def judged(worked):
+    """A farm whose last reads are judged."""
+    worked.plan("fill", "--depth", "1")
+    return worked

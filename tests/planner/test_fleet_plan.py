@@ -10,13 +10,8 @@ import termios
 import pytest
 
 from planner.cli import build_parser
-
-
-@pytest.fixture
-def judged(worked):
-    """A farm whose last reads are judged."""
-    worked.plan("fill", "--depth", "1")
-    return worked
+from planner.plan import read_plan
+from planner.train.rewards import Rewards, check_rewards
 
 
 def table(done):
@@ -237,6 +232,7 @@ def test_init_writes_the_real_settings_and_never_overwrites(farm):
     assert "110 variables, 55 seeds of 900 s, 400 held out" in farm.plan("init").stderr
     assert farm.plan("next").stdout.startswith("next  ")
     assert farm.plan("init", ok=False).returncode == 73
+    check_rewards(Rewards(weights={v.name: v.start for v in read_plan(farm.spool.plan).space.rewards()}))
 
 
 def test_options_stand_before_and_after_the_command(farm):
@@ -246,7 +242,7 @@ def test_options_stand_before_and_after_the_command(farm):
 
 def test_later_commands_are_not_there_yet():
     commands = next(a.choices for a in build_parser()._actions if a.dest == "command")
-    assert set(commands) == {"init", "fill", "next", "suggest", "best", "adopt", "log", "read"}
+    assert set(commands) == {"init", "fill", "next", "suggest", "best", "adopt", "log", "feedback", "read"}
 
 
 def test_colour_comes_only_when_asked_for(judged):

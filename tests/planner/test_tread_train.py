@@ -160,6 +160,26 @@ def test_rewards_change_what_is_learned(unbroken, tmp_path):
     assert load_net(Path(told["net"])).notes["rewards"] == {"damage_dealt": 2.0, "loss": 0}
 
 
+def test_feedback_changes_what_is_learned_by_the_weight_of_its_terms(tmp_path):
+    (tmp_path / "said.json").write_text('[{"sign": "+", "text": "dodge", "variable": null, "from": null, "to": null}]')
+    (tmp_path / "rewards.json").write_text('{"feedback.positive": 2}')
+    ask, said = (*SMALL, "--ticks", 3 * 2048), ("--feedback", tmp_path / "said.json")
+    unheard = run(*ask, *said, "--out", tmp_path / "a")
+    plain, told = (
+        run(*ask, *more, "--rewards", tmp_path / "rewards.json", "--out", tmp_path / out)
+        for out, more in (("b", ()), ("c", said))
+    )
+    flats = [load_net(Path(net["net"])).flat.tobytes() for net in (unheard, plain, told)]
+    assert flats[0] == flats[1] != flats[2]
+    assert load_net(Path(told["net"])).notes["liked"] == {"dodge": 0.5}
+
+
+def test_bad_feedback_is_told(tmp_path):
+    (tmp_path / "said.json").write_text('[{"sign": "?"}]')
+    assert "said.json: a sign is + or -" in run(*SMALL, "--feedback", tmp_path / "said.json", code=65)
+    assert "cannot be read" in run(*SMALL, "--feedback", tmp_path / "none.json", code=66)
+
+
 def test_rivals_change_what_is_learned_and_are_noted_with_their_shares(unbroken, tmp_path):
     hash_ = chance_net(tmp_path / "a=1.net")
     rivals = ("--rivals", tmp_path / "a=1.net", f"{tmp_path / 'a=1.net'}=3")

@@ -1,7 +1,9 @@
 """A census of known truth: `good` adds 0.5 a unit, `bad` takes 0.5, `null` does nothing at all, `odd` only adds noise.
 
     hill.py census [TROUBLE…]     plays in, scores out (JSON lines)
-    hill.py learn GAIN SEED [NET] makes a net: the best's `good`, more by GAIN; "fail" fails, "mute" tells no net
+    hill.py learn GAIN SEED [NET [REWARDS [RIVAL…]]]
+                                  makes a net: the best's `good`, more by GAIN and by what the rewards `help` and `harm`
+                                  bring; it notes its rivals. "fail" fails, "mute" tells no net
 
 A play's score is the effect of its weights plus noise of its seed (the same for all players) and of its seed and player.
 TROUBLE: nan:SEED error:SEED die:SEED hang:SEED mute:SEED (on the plays of that seed), chatter (lines that are none),
@@ -18,6 +20,7 @@ import time
 from pathlib import Path
 
 EFFECTS = {"good": 0.5, "bad": -0.5, "null": 0.0}
+TAUGHT = {"help": 0.5, "harm": -0.5}
 
 
 def noise(*what):
@@ -61,14 +64,17 @@ def weights_of(player):
     return player["weights"] if "weights" in player else json.loads(Path(player["net"]).read_text())
 
 
-def learn(gain, seed, best=None):
+def learn(gain, seed, best=None, rewards=None, *rivals):
     if gain == "fail":
         sys.exit("nothing learned")
     if gain == "mute":
         return
     before = json.loads(Path(best).read_text())["good"] if best else 0.0
+    told = json.loads(Path(rewards).read_text()) if rewards else {}
+    taught = sum(TAUGHT.get(name, 0.0) * value for name, value in told.items())
     net = Path(os.environ["FLEET_OUT"], "hill.net")
-    net.write_text(json.dumps({"good": before + float(gain), "seed": int(seed)}))
+    net.write_text(json.dumps({"good": before + float(gain) + taught, "seed": int(seed)}))
+    Path(os.environ["FLEET_OUT"], "rivals").write_text("\n".join(rivals))
     told = {"net": net.name, "sha256": hashlib.sha256(net.read_bytes()).hexdigest()}
     Path(os.environ["FLEET_RESULT"]).write_text(json.dumps(told))
 

@@ -1,10 +1,12 @@
 """Adam (Kingma, Ba 2015) over one vector, and the limit on a gradient's norm."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from planner.brain.shape import Floats
+from planner.train.passes import Decay, descend
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-5
 
@@ -17,16 +19,14 @@ def clip_norm(grad: Floats, limit: float) -> float:
     return norm
 
 
-def adam(flat: Floats, moments: tuple[Floats, Floats], grad: Floats, t: int, lr: float) -> None:
+def adam(
+    flat: Floats,
+    moments: tuple[Floats, Floats],
+    grad: Floats,
+    t: int,
+    lr: float,
+    descend: Callable[[Floats, Floats, Floats, Floats, Decay], None] = descend,
+) -> None:
     """One step of `flat` in place, the `t`-th from 1 on; `moments` are the running means of grad and of its square."""
-    m, v = moments
-    m *= BETA_1
-    m += (1 - BETA_1) * grad
-    v *= BETA_2
-    v += (1 - BETA_2) * (grad * grad)
-    root = np.sqrt(v)
-    root /= math.sqrt(1 - BETA_2**t)
-    root += EPSILON
-    np.divide(m, root, out=root)
-    root *= lr / (1 - BETA_1**t)
-    flat -= root
+    rates = (BETA_1, 1 - BETA_1, BETA_2, 1 - BETA_2, math.sqrt(1 - BETA_2**t), EPSILON, lr / (1 - BETA_1**t))
+    descend(flat, *moments, grad, Decay(*map(flat.dtype.type, rates)))

@@ -4,7 +4,7 @@ import numpy as np
 
 from planner.arena.compiled import kernel
 from planner.brain.shape import Floats
-from planner.train.passes import Loss, Pull, Then, Widths
+from planner.train.passes import Decay, Loss, Pull, Then, Widths
 from planner.train.world import I32
 
 _0, _1, _2 = np.float32(0), np.float32(1), np.float32(2)
@@ -142,3 +142,11 @@ def through_value(h: Floats, d_value: Floats, weight: Floats, d: Floats) -> None
         for r in range(h.shape[1]):
             for j in range(h.shape[2]):
                 d[c, r, j] = d_value[c, r, 0] * weight[j] * (_1 - h[c, r, j] * h[c, r, j])
+
+
+@kernel
+def descend(flat: Floats, m: Floats, v: Floats, grad: Floats, by: Decay) -> None:
+    for i in range(flat.size):
+        m[i] = m[i] * by.old_mean + by.new_mean * grad[i]
+        v[i] = v[i] * by.old_square + by.new_square * (grad[i] * grad[i])
+        flat[i] -= m[i] / (np.sqrt(v[i]) / by.root + by.least) * by.rate

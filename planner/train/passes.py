@@ -56,6 +56,18 @@ class Pull(NamedTuple):
     limit: Any  # on the value's change; below 0: none
 
 
+class Decay(NamedTuple):
+    """What a step of Adam multiplies by."""
+
+    old_mean: Any
+    new_mean: Any
+    old_square: Any
+    new_square: Any
+    root: Any  # what the root is divided by
+    least: Any
+    rate: Any
+
+
 Widths = tuple[int, ...]
 
 
@@ -176,6 +188,20 @@ def through_value(h: Floats, d_value: Floats, weight: Floats, d: Floats) -> None
     through(h, d)
 
 
+def descend(flat: Floats, m: Floats, v: Floats, grad: Floats, by: Decay) -> None:
+    """One step of Adam."""
+    m *= by.old_mean
+    m += by.new_mean * grad
+    v *= by.old_square
+    v += by.new_square * (grad * grad)
+    root = np.sqrt(v)
+    root /= by.root
+    root += by.least
+    np.divide(m, root, out=root)
+    root *= by.rate
+    flat -= root
+
+
 class Passes(NamedTuple):
     """All of them, of one make."""
 
@@ -188,6 +214,7 @@ class Passes(NamedTuple):
     add_bias: Callable[[Floats, Floats], None] = add_bias
     through: Callable[[Floats, Floats], None] = through
     through_value: Callable[[Floats, Floats, Floats, Floats], None] = through_value
+    descend: Callable[[Floats, Floats, Floats, Floats, Decay], None] = descend
 
 
 NUMPY: Final = Passes()

@@ -48,11 +48,11 @@ class Sums:
 
     m: F32  # (P,)
     v: F32  # (P,)
-    order: I32  # (E × T,) the epoch's shuffled rows
+    order: I32  # (epochs, E × T) the shuffled rows of each
     grads: F32  # (C, P)
     stats: F64  # (C, STATS)
-    norm: F64  # (2,) mean and 1 / deviation of the minibatch's advantages
-    at: npt.NDArray[np.int64]  # (3,) the iteration; first and last row in `order` of the minibatch
+    norm: F64  # (epochs, minibatches, 2) mean and 1 / deviation of the advantages in each
+    at: npt.NDArray[np.int64]  # (3,) the iteration, the epoch, and its minibatch's number
 
 
 def rollout_fields(shape: Shape, envs: int, steps: int) -> tuple[Field, ...]:
@@ -75,15 +75,16 @@ def rollout_fields(shape: Shape, envs: int, steps: int) -> tuple[Field, ...]:
     )
 
 
-def sums_fields(shape: Shape, rows: int, chunks: int, stats: int) -> tuple[Field, ...]:
+def sums_fields(shape: Shape, rows: int, cut: tuple[int, int], chunks: int, stats: int) -> tuple[Field, ...]:
+    """`cut` in epochs and minibatches."""
     weights = param_count(shape)
     return (
         ("m", np.float32, (weights,)),
         ("v", np.float32, (weights,)),
-        ("order", np.int32, (rows,)),
+        ("order", np.int32, (cut[0], rows)),
         ("grads", np.float32, (chunks, weights)),
         ("stats", np.float64, (chunks, stats)),
-        ("norm", np.float64, (2,)),
+        ("norm", np.float64, (*cut, 2)),
         ("at", np.int64, (3,)),
     )
 
@@ -137,6 +138,7 @@ class Plot:
     making: Making
     shape: Shape
     steps: int
+    cut: tuple[int, int]  # of an iteration in epochs, and of these in minibatches
     chunks: int  # at most in a minibatch
     stats: int
 
@@ -166,7 +168,7 @@ class Plot:
                 )
 
     def _sums(self) -> tuple[Field, ...]:
-        return sums_fields(self.shape, self.making.envs * self.steps, self.chunks, self.stats)
+        return sums_fields(self.shape, self.making.envs * self.steps, self.cut, self.chunks, self.stats)
 
     def _offsets(self) -> list[int]:
         sizes = (

@@ -16,12 +16,12 @@ from planner.brain.shape import Shape
 from planner.train.adam import adam, clip_norm
 from planner.train.checkpoint import load_checkpoint, save_checkpoint
 from planner.train.init import first_weights
-from planner.train.rng import shuffle
-from planner.train.settings import ENV_CHUNK, Settings, check, chunk_count, minibatch_bounds
+from planner.train.passes import passes
+from planner.train.settings import ENV_CHUNK, Settings, check, chunk_count
 from planner.train.shard import Do, MakeShard, minibatch
 from planner.train.shards import Shards, shared_buffer
 from planner.train.slab import Plot, Slab
-from planner.train.update import Stat, add_grads, norm_of
+from planner.train.update import Stat, add_grads
 from planner.train.world import F32, Making
 
 
@@ -88,8 +88,9 @@ def plot_of(making: Making, settings: Settings) -> Plot:
     """What the run needs in shared memory; Usage for settings that no training can have."""
     check(settings)
     shape = Shape(obs=making.obs, heads=making.heads, hidden=settings.hidden)
-    chunks = chunk_count(making.envs * settings.steps, settings)
-    return Plot(making=making, shape=shape, steps=settings.steps, chunks=chunks, stats=len(Stat))
+    rows = making.envs * settings.steps
+    chunks, cut = chunk_count(rows, settings), (settings.epochs, min(settings.minibatches, rows))
+    return Plot(making=making, shape=shape, steps=settings.steps, cut=cut, chunks=chunks, stats=len(Stat))
 
 
 def train(
@@ -121,7 +122,7 @@ def train(
             slab.sums.at[0] = iteration
             crew.run(Do.COLLECT)
             lr = settings.lr * (1 - iteration / last) if settings.anneal else settings.lr
-            done, stats = improve(slab, settings, crew, updates, lr)
+            done, stats = improve(slab, settings, crew, updates, lr, making.kernel)
             iteration, updates = iteration + 1, updates + done
             if keep and iteration % keep.every == 0:
                 save(keep, run, slab, iteration, updates)
@@ -163,29 +164,27 @@ def run_of(making: Making, settings: Settings, iterations: int, start: F32 | Non
 
 
 def improve(
-    slab: Slab, settings: Settings, crew: Shards, updates: int, lr: float
+    slab: Slab, settings: Settings, crew: Shards, updates: int, lr: float, kernel: str = "numpy"
 ) -> tuple[int, npt.NDArray[np.float64]]:
     """The epochs of one iteration after `updates` steps of the optimiser: how many were taken, and the mean stats."""
-    sums, rollout = slab.sums, slab.rollout
+    sums, descend = slab.sums, passes(kernel).descend
     total, seen, done = np.zeros(len(Stat)), 0, 0
-    for epoch in range(settings.epochs):
-        sums.order[:] = shuffle(settings.seed, int(sums.at[0]), epoch, len(sums.order))
-        for first, last in minibatch_bounds(len(sums.order), settings.minibatches):
-            sums.at[1:] = first, last
-            sums.norm[:] = norm_of(rollout.advantage.reshape(-1)[sums.order[first:last]])
-            crew.run(Do.ACCUMULATE)
-            chunks = minibatch(slab, settings, slab.policy.shape.heads).chunks
-            stats = sums.stats[:chunks].sum(axis=0)
-            total, seen = total + stats, seen + 1
-            if settings.kl_stop is not None and stats[Stat.KL] > settings.kl_stop:
-                return done, total / seen
-            grad = add_grads(sums.grads[:chunks])
-            if not np.isfinite(clip_norm(grad, settings.grad_limit)):
-                raise BadData(
-                    f"iteration {sums.at[0] + 1}: the gradient is not finite: a reward or observation is not, or lr is too high"
-                )
-            done += 1
-            adam(slab.policy.flat, (sums.m, sums.v), grad, updates + done, lr)
+    crew.run(Do.SHUFFLE)
+    for at in np.ndindex(*sums.norm.shape[:2]):
+        sums.at[1:] = at
+        crew.run(Do.ACCUMULATE)
+        chunks = minibatch(slab, settings, slab.policy.shape.heads).chunks
+        stats = sums.stats[:chunks].sum(axis=0)
+        total, seen = total + stats, seen + 1
+        if settings.kl_stop is not None and stats[Stat.KL] > settings.kl_stop:
+            break
+        grad = add_grads(sums.grads[:chunks])
+        if not np.isfinite(clip_norm(grad, settings.grad_limit)):
+            raise BadData(
+                f"iteration {sums.at[0] + 1}: the gradient is not finite: a reward or observation is not, or lr is too high"
+            )
+        done += 1
+        adam(slab.policy.flat, (sums.m, sums.v), grad, updates + done, lr, descend)
     return done, total / seen
 
 

@@ -26,7 +26,7 @@ def duels(envs, steps):
     """Rows of a rollout, and the weights that collected them."""
     making, settings = Duels(envs=envs), Settings(steps=steps)
     shape = Shape(obs=making.obs, heads=making.heads)
-    plot = Plot(making=making, shape=shape, steps=steps, chunks=16, stats=len(Stat))
+    plot = Plot(making=making, shape=shape, steps=steps, cut=(1, 1), chunks=16, stats=len(Stat))
     buffer = bytearray(plot.size())
     slab = plot.over(buffer, 0)
     slab.policy.flat[:] = first_weights(shape, 1)

@@ -44,7 +44,7 @@ def train(args: argparse.Namespace, talk: Talk) -> None:
     out = open_out(args, talk.environ)
     keep = _keep(args, out, talk)
     talk.say(f"treadcore: {why}; {kernel.why}")
-    _warm(making)
+    warm(making)
     with Stop() as stop, Follow(out / METRICS, args.ticks, keep.resume, talk) as follow:
         telling = Telling(report=follow.take, stop=stop)
         began = time.monotonic()
@@ -52,9 +52,7 @@ def train(args: argparse.Namespace, talk: Talk) -> None:
         try:
             ended = run(making, settings, args.ticks, shards=shards, start=start, keep=keep, talk=telling)
         except TryLater as error:
-            if stop.is_term:  # it went to the whole group, and a shard was quicker to end
-                raise Terminated(f"ended by SIGTERM; --resume --out {out} goes on from the last checkpoint") from error
-            raise
+            raise _died(error, stop, keep.path, out) from error
         follow.finish()
     if stop.by and ended.ticks < args.ticks:
         raise _stopped(stop, ended, out, talk)
@@ -93,7 +91,7 @@ def _fetch(previous: Path, out: Path) -> None:
                 raise CannotCreate(f"{out / name}: cannot be copied from {previous}: {error.strerror}") from error
 
 
-def _warm(making: "Duels") -> None:
+def warm(making: "Duels") -> None:
     """Have machine code compiled and kept before there are shards that would each compile it."""
     import numpy as np
 
@@ -108,6 +106,16 @@ def _warm(making: "Duels") -> None:
     out = Step(seen[0], one[0], flags[0], flags[1], seen[1], one[1])
     world.reset(0, 1, 1, out.obs)
     world.step(0, 1, np.zeros((1, 1), np.int32), 1, 0, out)
+
+
+def _died(error: TryLater, stop: Stop, checkpoint: Path, out: Path) -> BaseException:
+    """A shard did: what it was, and what can be done about the run."""
+    then = "there was no checkpoint yet: the run has to begin again"
+    if checkpoint.exists():
+        then = f"the last checkpoint stands: --resume --out {out} goes on from it"
+    if stop.is_term:  # it went to the whole group, and a shard was quicker to end
+        return Terminated(f"ended by SIGTERM; {then}")
+    return TryLater(f"{error}; {then}")
 
 
 def _stopped(stop: Stop, ended: "Trained", out: Path, talk: Talk) -> BaseException:

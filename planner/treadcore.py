@@ -85,7 +85,7 @@ def _training(commands: Any, common: list[Parser]) -> None:
     judge.add_argument("--seeds", type=_seed_span, required=True, metavar="A:B", help="A to B - 1")
     judge.add_argument("--seconds", type=_seconds, default=900.0, metavar="S", help="length of a play (900)")
     add("cores", "cli_tread_cores:cores", "how many cores are allowed here, and why")
-    bench = add("bench", "cli_tread_cores:bench", "ticks a second at 1, 2, 3, 4 and 8 shards")
+    bench = add("bench", "cli_tread_bench:bench", "ticks a second at 1, 2, 3, 4 and 8 shards")
     bench.add_argument("--envs", type=whole_number(1, ENVS_MOST), default=64, metavar="N", help="duels at once (64)")
     bench.add_argument("--kernel", **kernel)
 

@@ -94,6 +94,21 @@ def test_a_job_goes_on_from_its_last_attempt_and_names_its_net_from_its_director
     assert iterations(second) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the worker in /proc")
+def test_a_worker_killed_before_the_first_checkpoint_says_that_there_is_none(tmp_path):
+    command = [*COMMAND, "train", "--kernel", "numpy", "--envs", "4096", "--shards", "2", "--out", str(tmp_path)]
+    if run("cores")["cores"] < 2:
+        pytest.skip("two shards take two cores")
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environ()) as process:
+        limit = time.monotonic() + 60
+        while not (found := grandchildren(process.pid)) and time.monotonic() < limit:
+            time.sleep(0.01)
+        os.kill(found[0], signal.SIGKILL)
+        said = process.communicate(timeout=30)[1]
+    assert process.returncode == 75, said
+    assert "was ended by SIGKILL; there was no checkpoint yet: the run has to begin again" in said
+
+
 def alive_in(group):
     """Processes of the group that are no zombies."""
     found = []
@@ -126,6 +141,10 @@ def children(pid):
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+def grandchildren(pid):
+    return [below for child in children(pid) for below in children(child)]
+
+
 def test_sigterm_to_the_whole_group_is_a_stop_and_nothing_else(at_work):
     os.killpg(at_work.pid, signal.SIGTERM)
     said = at_work.communicate(timeout=30)[1]
@@ -135,11 +154,11 @@ def test_sigterm_to_the_whole_group_is_a_stop_and_nothing_else(at_work):
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the worker in /proc")
 def test_a_killed_worker_ends_the_run_and_is_named(at_work):
-    (worker,) = [pid for child in children(at_work.pid) for pid in children(child)]
+    (worker,) = grandchildren(at_work.pid)
     os.kill(worker, signal.SIGKILL)
     said = at_work.communicate(timeout=30)[1]
     assert at_work.returncode == 75, said
-    assert f"shard-1 (pid {worker}) was ended by SIGKILL; the last checkpoint stands: resume from it" in said
+    assert f"shard-1 (pid {worker}) was ended by SIGKILL; the last checkpoint stands: --resume --out" in said
     limit = time.monotonic() + 10
     while alive_in(at_work.pid) and time.monotonic() < limit:
         time.sleep(0.05)
@@ -317,11 +336,3 @@ def test_cores_are_told_with_the_reason():
     assert run("cores", FLEET_CORES=1)["cores"] == 1
     assert run("cores", FLEET_CORES=9999)["cores"] == told["cores"]
     assert "FLEET_CORES is no whole number" in run("cores", code=2, FLEET_CORES="two")
-
-
-def test_bench_tells_each_count_of_shards_and_the_choice():
-    told = run("bench", "--envs", 8, "--kernel", "numpy")
-    assert told["ticks_per_s"].keys() == {"1", "2", "3", "4", "8"}
-    assert told["ticks_per_s"]["1"] > 0
-    assert (told["ticks_per_s"]["2"], told["shards"]) == (None, 1)
-    assert told["why"].startswith("1 shard")

@@ -10,7 +10,7 @@ from planner.train.rng import shuffle
 from planner.train.settings import Settings, chunk_height, env_share, minibatch_bounds, share
 from planner.train.shards import Beat, Run
 from planner.train.slab import Plot, Slab
-from planner.train.update import Minibatch, Work, accumulate, norm_of, rows_of
+from planner.train.update import Minibatch, Work, accumulate, add_within, norm_of, rows_of
 from planner.train.world import Buffer
 
 
@@ -67,5 +67,6 @@ class MakeShard:
                 span = share(batch.chunks, index, count)
                 with np.errstate(over="ignore", invalid="ignore"):  # what is not finite, the trainer tells
                     accumulate(slab.policy, batch, span, settings, (slab.sums.grads, slab.sums.stats), work)
+                    add_within(slab.sums.grads[: batch.chunks], span)
 
         return run

@@ -17,7 +17,7 @@ from planner.train.adam import adam, clip_norm
 from planner.train.checkpoint import load_checkpoint, save_checkpoint
 from planner.train.init import first_weights
 from planner.train.passes import passes
-from planner.train.settings import ENV_CHUNK, Settings, check, chunk_count
+from planner.train.settings import ENV_CHUNK, Settings, check, chunk_count, share
 from planner.train.shard import Do, MakeShard, minibatch
 from planner.train.shards import Shards, shared_buffer
 from planner.train.slab import Plot, Slab
@@ -167,7 +167,7 @@ def improve(
     slab: Slab, settings: Settings, crew: Shards, updates: int, lr: float, kernel: str = "numpy"
 ) -> tuple[int, npt.NDArray[np.float64]]:
     """The epochs of one iteration after `updates` steps of the optimiser: how many were taken, and the mean stats."""
-    sums, descend = slab.sums, passes(kernel).descend
+    sums, descend, shards = slab.sums, passes(kernel).descend, len(crew.pids) + 1
     total, seen, done = np.zeros(len(Stat)), 0, 0
     crew.run(Do.SHUFFLE)
     for at in np.ndindex(*sums.norm.shape[:2]):
@@ -178,7 +178,7 @@ def improve(
         total, seen = total + stats, seen + 1
         if settings.kl_stop is not None and stats[Stat.KL] > settings.kl_stop:
             break
-        grad = add_grads(sums.grads[:chunks])
+        grad = add_grads(sums.grads[:chunks], [share(chunks, index, shards) for index in range(shards)])
         if not np.isfinite(clip_norm(grad, settings.grad_limit)):
             raise BadData(
                 f"iteration {sums.at[0] + 1}: the gradient is not finite: a reward or observation is not, or lr is too high"

@@ -5,6 +5,7 @@ changes nothing. A chunk of many rows is the sum of its strips' gradients in the
 product of 512 rows than on four of 128. Strips go through in blocks of up to BLOCK rows, which stay in the cache.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
@@ -189,11 +190,29 @@ def backward(policy: Policy, block: Block, grad: Policy, by: Passes = NUMPY) -> 
             by.through(block.trace.hidden[i - 1], block.back[i - 1])
 
 
-def add_grads(parts: Floats) -> Floats:
-    """Sum `parts` (n, P) into parts[0], ((0+1)+(2+3))+((4+5)+(6+7)), and return it; n need be no power of two."""
-    stride = 1
-    while stride < len(parts):
-        parts[: len(parts) - stride : 2 * stride] += parts[stride :: 2 * stride]
-        stride *= 2
+def add_grads(parts: Floats, spans: Sequence[tuple[int, int]] = ()) -> Floats:
+    """Sum `parts` (n, P) into parts[0], ((0+1)+(2+3))+((4+5)+(6+7)), and return it; n need be no power of two.
+
+    What the tree adds within one of `spans`, add_within has added.
+    """
+    for into, other, end in _tree(len(parts)):
+        if not any(lo <= into and end <= hi for lo, hi in spans):
+            parts[into] += parts[other]
     total: Floats = parts[0]
     return total
+
+
+def add_within(parts: Floats, span: tuple[int, int]) -> None:
+    """What add_grads adds of `parts` (n, P) among span[0]..span[1]-1 alone: by the shard that has them in its cache."""
+    for into, other, end in _tree(len(parts)):
+        if span[0] <= into and end <= span[1]:
+            parts[into] += parts[other]
+
+
+def _tree(n: int) -> Iterator[tuple[int, int, int]]:
+    """The additions of n parts, in order: into which, which other, and the end of what is then the sum of."""
+    stride = 1
+    while stride < n:
+        for into in range(0, n - stride, 2 * stride):
+            yield into, into + stride, min(into + 2 * stride, n)
+        stride *= 2

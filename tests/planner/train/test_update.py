@@ -10,7 +10,7 @@ from planner.brain.shape import Shape, param_count, views
 from planner.train.adam import adam, clip_norm
 from planner.train.passes import Then
 from planner.train.settings import Settings, chunk_height, minibatch_bounds
-from planner.train.update import Minibatch, Rows, Stat, Work, accumulate, add_grads, norm_of
+from planner.train.update import Minibatch, Rows, Stat, Work, accumulate, add_grads, add_within, norm_of
 
 SHAPE = Shape(obs=5, heads=(2, 3), hidden=(7, 6))
 PLAIN = Settings(entropy=0.03, value=0.7)
@@ -90,6 +90,11 @@ def test_gradients_are_added_in_one_fixed_tree(n):
         return left + tree(lo + size // 2, size // 2) if lo + size // 2 < n else left
 
     assert np.array_equal(tree(0, 16), add_grads(parts.copy()))
+    for cuts in ((0, n), (0, n // 2, n), (0, n // 3, n - n // 3, n)):
+        shared = parts.copy()
+        for span in pairwise(cuts):
+            add_within(shared, span)
+        assert np.array_equal(tree(0, 16), add_grads(shared, list(pairwise(cuts))))
 
 
 def test_one_sample_is_left_as_it_is_and_makes_no_nan():

@@ -144,7 +144,12 @@ def _join(strips: tuple[Floats, F64], each: int, into: tuple[Floats, F64]) -> No
     """Add up strips, `each` in a chunk and fewer in the last."""
     for found, chunks in zip(strips, into, strict=True):
         for i, chunk in enumerate(chunks):
-            chunk[...] = add_grads(found[i * each : (i + 1) * each])
+            own = found[i * each : (i + 1) * each]
+            left, right = own[: each // 2], own[each // 2 :]
+            if len(right):
+                np.add(add_grads(left), add_grads(right), out=chunk)
+            else:
+                chunk[...] = add_grads(left)
 
 
 def _pull(batch: Minibatch, settings: Settings, kind: Any) -> Pull:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -92,6 +93,23 @@ def test_a_job_goes_on_from_its_last_attempt_and_names_its_net_from_its_director
     assert (row["net"], told["net"]) == ("train.net", str(second / "train.net"))
     assert (row["sha256"], row["shards"]) == (unbroken["sha256"], 1)
     assert iterations(second) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the worker in /proc")
+def test_a_run_whose_worker_was_killed_goes_on_to_the_same_net(tmp_path):
+    if run("cores")["cores"] < 2:
+        pytest.skip("two shards take two cores")
+    ask, out = (*SMALL, "--ticks", str(24 * 2048)), tmp_path / "killed"
+    command = [*COMMAND, *ask, "--shards", "2", "--out", str(out)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, cwd=ROOT, env=environ()) as process:
+        limit = time.monotonic() + 60
+        while not (out / "train.checkpoint").exists() and time.monotonic() < limit:
+            time.sleep(0.005)
+        os.kill(grandchildren(process.pid)[0], signal.SIGKILL)
+        assert process.wait(30) == 75
+    resumed = run(*ask, "--out", out, "--resume", "--shards", 1)
+    assert resumed["sha256"] == run(*ask, "--out", tmp_path / "whole", "--shards", 1)["sha256"]
+    assert iterations(out) == list(range(1, 25))
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the worker in /proc")
@@ -240,6 +258,12 @@ def test_fewer_envs_than_shards_are_told(tmp_path):
     assert told["shards"] == 1
     assert told["why"].startswith("1 shard: 9 asked for; ")
     assert told["why"].endswith("8 envs, 8 at least to a shard")
+
+
+def test_more_shards_than_cores_are_told(tmp_path):
+    told = run(*SMALL, "--shards", 2, "--ticks", 1, "--out", tmp_path, FLEET_CORES=1)
+    assert told["shards"] == 1
+    assert re.fullmatch(r"1 shard: (2 asked for; .*1 by FLEET_CORES|2 asked for; 1 in the machine)", told["why"])
 
 
 def test_a_checkpoint_cut_short_is_told(tmp_path):

@@ -211,6 +211,35 @@ def test_a_worker_killed_in_its_rollout_ends_the_run_and_all_of_it(wait_for):
     assert not segments(main.pid)
 
 
+def blas_threads():
+    """How many threads the OpenBLAS that this process has loaded would use; None where it has another."""
+    paths = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "openblas" in line}
+    if not paths:
+        return None
+    library = ctypes.CDLL(min(paths))
+    names = [f"{a}openblas_get_num_threads{b}" for a in ("scipy_", "") for b in ("64_", "")]
+    return next(getattr(library, name)() for name in names if hasattr(library, name))
+
+
+@dataclass(frozen=True)
+class OneThread:
+    """A shard that refuses to be one with more BLAS threads."""
+
+    def __call__(self, _index, _count, _beat):
+        if (threads := blas_threads()) not in (None, 1):
+            raise Usage(f"{threads} BLAS threads")
+        return lambda _command: None
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="finds the library by /proc/self/maps")
+def test_every_worker_has_one_blas_thread_whatever_its_environment_says():
+    code = "from tests.planner.train import test_shards as t\nwith t.Shards(2, t.OneThread()): print('ready')"
+    more = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "8")
+    command, environ = [sys.executable, "-c", code], os.environ | more
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "ready\n", done.stderr
+
+
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="finds the library by /proc/self/maps")
 def test_the_blas_that_numpy_has_loaded_is_bound_to_one_thread():
     paths = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "openblas" in line}

@@ -93,19 +93,12 @@ def _fetch(previous: Path, out: Path) -> None:
 
 def warm(making: "Duels") -> None:
     """Have machine code compiled and kept before there are shards that would each compile it."""
-    import numpy as np
+    from planner.train.settings import LEAST_ROWS, Settings
+    from planner.train.trainer import train
 
-    from planner.train.world import Step
-
-    if making.kernel != "numba":
-        return
-    small = type(making)(envs=1, pool=making.pool, rewards=making.rewards, kernel=making.kernel)
-    world = small.make(bytearray(small.size()), 0)
-    seen, one = np.empty((2, 1, small.obs), np.float32), np.empty((2, 1), np.float32)
-    flags = np.empty((2, 1), np.uint8)
-    out = Step(seen[0], one[0], flags[0], flags[1], seen[1], one[1])
-    world.reset(0, 1, 1, out.obs)
-    world.step(0, 1, np.zeros((1, 1), np.int32), 1, 0, out)
+    if making.kernel == "numba":
+        small = type(making)(envs=1, pool=making.pool, rewards=making.rewards, kernel=making.kernel)
+        train(small, Settings(steps=LEAST_ROWS, epochs=1, minibatches=1), LEAST_ROWS)
 
 
 def _died(error: TryLater, stop: Stop, checkpoint: Path, out: Path) -> BaseException:

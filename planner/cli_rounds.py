@@ -99,8 +99,10 @@ def _last(turn: Turn, now: float) -> str:
     if turn.last is None:
         return "never"
     ruling, read = turn.last.ruling, read_of(turn.last.stage)
-    at = clock(seconds(ruling.at), now) if ruling else "under way"
-    return f"{at}  {effect(read) if read else 'not read'}{'  adopted' if ruling and ruling.event == 'adopt' else ''}"
+    if ruling is None:
+        return "under way"
+    adopted = "  adopted" if ruling.event == "adopt" else ""
+    return f"{clock(seconds(ruling.at), now)}  {effect(read) if read else 'not read'}{adopted}"
 
 
 def reward_json(filler: Filler) -> list[dict[str, Any]]:

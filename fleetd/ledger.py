@@ -21,9 +21,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fleetd.errors import BadData, IOFailed, NotFound
+from fleetd.files import fsync_directory
 from fleetd.job import NAME, Outcome, decode_trusted, encode_json, seconds, utc
 from fleetd.lease import Turn, boot_id
 
@@ -47,6 +48,7 @@ class Row:
 
 
 Decode = Callable[[bytes], Row | None]
+Written = TypeVar("Written")
 
 
 def encode_row(body: Mapping[str, Any]) -> bytes:
@@ -230,6 +232,17 @@ class Ledger:
 
         Raises BadData for a body that readers would not take for a row, IOFailed when the disk refuses.
         """
+        return self._write(host, lambda fd, path: self._append(fd, path, host, bodies))
+
+    def graft(self, host: str, lines: Sequence[bytes]) -> int:
+        """Append rows that `host` has written elsewhere, lines as `ledger_lines` gives them, and fsync once; how many.
+
+        Raises BadData unless each is a row of that host and follows the one before it, the first the last row here.
+        """
+        return self._write(host, lambda fd, path: self._graft(fd, path, host, lines))
+
+    def _write(self, host: str, write: Callable[[int, Path], Written]) -> Written:
+        """What `write` makes of the segment, open and locked."""
         path = self.root / f"{host}.jsonl"
         with self._lock(host, path):
             try:
@@ -239,7 +252,7 @@ class Ledger:
             try:
                 if not stat.S_ISREG(os.fstat(fd).st_mode):
                     raise IOFailed(f"{path}: no regular file; move it away")
-                return self._append(fd, path, host, bodies)
+                return write(fd, path)
             finally:
                 os.close(fd)
 
@@ -281,6 +294,25 @@ class Ledger:
             self._appended += zip(rows, (line[:-1] for line in lines), strict=True)
         return rows
 
+    def _graft(self, fd: int, path: Path, host: str, lines: Sequence[bytes]) -> int:
+        size = os.fstat(fd).st_size
+        last = _last_seq(fd, size)
+        for seq, line in enumerate(lines, last + 1):
+            row = decode_row(line)
+            if row is None or (row.host, row.seq) != (host, seq):
+                what = f"seq {row.seq} of {row.host}" if row else "no row"
+                raise BadData(f"{path}: {what} comes where seq {seq} of {host} must: nothing was written")
+        if size and os.pread(fd, 1, size - 1) != b"\n":
+            size += write_line(fd, path, b"\n", size)
+        for line in lines:
+            size += write_line(fd, path, line + b"\n", size)
+        try:
+            os.fsync(fd)
+            fsync_directory(self.root)
+        except OSError as error:
+            raise IOFailed(f"{path}: fsync: {error.strerror}") from error
+        return len(lines)
+
     def sync(self, host: str) -> None:
         """Make durable what any process has appended for this host. Raises OSError."""
         fd = os.open(self.root / f"{host}.jsonl", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -288,6 +320,27 @@ class Ledger:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+def ledger_lines(path: Path) -> Iterator[tuple[Row | None, bytes]]:
+    """The lines of a ledger file, a segment or a merged one, each with its row; None: torn, NULs, a wrong crc, no row.
+
+    Raises NotFound, IOFailed.
+    """
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise IOFailed(f"{path}: no regular file")
+            for line in file:
+                nuls, _, clean = line.removesuffix(b"\n").rpartition(b"\0")
+                if nuls or line.startswith(b"\0"):
+                    yield None, nuls
+                if clean:
+                    yield decode_row(clean), clean
+    except FileNotFoundError as error:
+        raise NotFound(f"{path}: no such ledger") from error
+    except OSError as error:
+        raise IOFailed(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _headed(body: Mapping[str, Any], host: str, seq: int) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleetd import Ledger
-from fleetd.errors import IOFailed, NotFound, TryLater
-from fleetd.ledger import decode_row, encode_row
+from fleetd.errors import BadData, IOFailed, NotFound, TryLater
+from fleetd.lease import Turn
+from fleetd.ledger import decode_row, encode_row, ledger_lines
 from fleetd.merge import Merger
 
 NOTE = {"event": "note", "by": "test"}
@@ -349,3 +350,54 @@ def test_a_writer_waits_for_the_lock_and_says_who_has_it(ledger):
 
     with only_one(ledger.root / "calber.lock", "this test"), pytest.raises(TryLater, match=r"calber\.jsonl"):
         Ledger(ledger.root).append("calber", [NOTE])
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """The lines of a segment that calber has written in another spool."""
+    (tmp_path / "elsewhere").mkdir()
+    Ledger(tmp_path / "elsewhere").append("calber", [NOTE] * 4)
+    return [line for _, line in ledger_lines(tmp_path / "elsewhere" / "calber.jsonl")]
+
+
+def test_rows_of_elsewhere_are_put_behind_the_last_one_here_as_they_stand(ledger, segment, elsewhere):
+    assert ledger.graft("calber", elsewhere[:2]) == 2
+    assert ledger.graft("calber", elsewhere[2:]) == 2
+    assert segment.read_bytes().splitlines() == elsewhere
+    assert [row.seq for row in ledger.append("calber", [NOTE])] == [5]
+
+
+def test_rows_of_elsewhere_come_on_a_line_of_their_own_behind_a_torn_one(ledger, segment, elsewhere):
+    segment.write_bytes(elsewhere[0] + b"\n" + elsewhere[1][:30])
+    ledger.graft("calber", elsewhere[1:])
+    assert [row.seq for row in Ledger(ledger.root).rows()] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("host", "cut"), [("calber", slice(1, None)), ("ada", slice(None)), ("calber", slice(None, None, 2))]
+)
+def test_rows_of_elsewhere_that_leave_a_gap_or_are_of_another_host_are_refused(ledger, elsewhere, host, cut):
+    with pytest.raises(BadData, match="nothing was written"):
+        ledger.graft(host, elsewhere[cut])
+    assert list(ledger.rows()) == []
+
+
+def test_rows_of_elsewhere_wait_for_the_lock_of_their_segment(ledger, elsewhere):
+    ledger.append("calber", [])
+    with Turn(ledger.root / "calber.lock", "a test", 0), pytest.raises(TryLater):
+        Ledger(ledger.root, patience_s=0.05).graft("calber", elsewhere)
+
+
+def test_a_ledger_file_is_read_line_by_line_with_its_damage(tmp_path, elsewhere):
+    path, (one, two, three, four) = tmp_path / "x", elsewhere
+    path.write_bytes(one[:-3] + b"\n" + one + b"\n" + b"\0\0" + two + b"\n" + three + b"\n\n" + four)
+    assert [row and row.seq for row, _ in ledger_lines(path)] == [None, 1, None, 2, 3, 4]
+    path.write_bytes(four[:-1])
+    assert [row for row, _ in ledger_lines(path)] == [None]
+
+
+def test_what_is_no_file_is_no_ledger(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    for path, error in ((tmp_path, IOFailed), (tmp_path / "fifo", IOFailed), (tmp_path / "none", NotFound)):
+        with pytest.raises(error, match=str(path)):
+            list(ledger_lines(path))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fleetd.files import replace_file
     from fleetd.job import Job, Outcome, decode_json, encode_json, new_id, seconds, utc
     from fleetd.lease import host_name, only_one
-    from fleetd.ledger import Ledger, Row
+    from fleetd.ledger import Ledger, Row, ledger_lines
     from fleetd.spool import Spool, find_spool
     from fleetd.toml import Doc, Keys, read_toml
 
@@ -51,7 +51,7 @@ _ROOMS = {
     "files": ("replace_file",),
     "job": ("Job", "Outcome", "decode_json", "encode_json", "new_id", "seconds", "utc"),
     "lease": ("host_name", "only_one"),
-    "ledger": ("Ledger", "Row"),
+    "ledger": ("Ledger", "Row", "ledger_lines"),
     "spool": ("Spool", "find_spool"),
     "toml": ("Doc", "Keys", "read_toml"),
 }

@@ -35,7 +35,7 @@ PLANNER_FLOORS = (
     ("arena",),
     ("brain",),
     ("census", "space", "seeds", "stats", "trial", "opinion", "net_round", "train"),
-    ("facts", "best", "standing", "policy", "plan", "edits", "verdict", "reading", "rounds"),
+    ("facts", "best", "standing", "policy", "plan", "edits", "verdict", "reading", "rounds", "union"),
     ("due", "fill", "reward_turns", "round_due", "round_jobs"),
 )
 

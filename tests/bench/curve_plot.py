@@ -23,7 +23,7 @@ def draw(worlds, ticks):
 
 def _panel(name, runs, ticks):
     values = np.concatenate([table[np.isfinite(table)] for table in runs.values()])
-    low, high = np.floor(values.min() / 100) * 100, np.ceil(values.max() / 100) * 100
+    low, high = np.floor(values.min() / 100) * 100, np.ceil(values.max() / 100) * 100 + 0.0  # no -0
     count = next(iter(runs.values())).shape[1]
     at = (np.arange(count) + 0.5) / count
 
@@ -37,7 +37,7 @@ def _panel(name, runs, ticks):
         return " ".join(f"{x(p):.1f},{y(s):.1f}" for p, s in zip(over, scores, strict=True) if np.isfinite(s))
 
     number = len(next(iter(runs.values())))
-    yield f'<text x="{LEFT}" y="24" font-size="15" fill="{INK}">{name}: mean score, {number} seeds</text>'
+    yield f'<text x="{LEFT}" y="24" font-size="15" fill="{INK}">{name}: mean score ± 2 errors, {number} seeds</text>'
     for score in np.linspace(low, high, TICKS + 1):
         yield f'<line x1="{x(0)}" x2="{x(1)}" y1="{y(score):.1f}" y2="{y(score):.1f}" stroke="{FAINT}"/>'
         yield f'<text x="{x(0) - 8}" y="{y(score) + 5:.1f}" text-anchor="end" fill="{INK}">{score:.0f}</text>'

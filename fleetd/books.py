@@ -1,5 +1,6 @@
 """What a daemon knows from the ledger: folds of its rows, kept up to date, none of the rows kept; and the merged view."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
@@ -18,7 +19,7 @@ _HOME_S = 10.0
 
 
 class Books:
-    """The folds: each job's history, this host's breaker, the fleet's streak, what rows name, which hosts ran anything."""
+    """The folds: each job's history, this host's breaker, the fleet's streak, what rows name, which hosts of it ran anything."""
 
     def __init__(self, spool: Spool, host: str, limits: Limits) -> None:
         self.ledger = Ledger(spool.ledger_d, patience_s=PATIENCE_S)
@@ -38,7 +39,7 @@ class Books:
             self._fold(row)
             if row.host == self._host and row.event in ("stop", "resume"):
                 self.stops.append(row)
-            if matters(row.body):
+            if matters(row.body) and self._is_ours(row.host):
                 recent.setdefault(row.host, deque(maxlen=2 * self.limits.failures)).append(row)
         latest = (row for rows in recent.values() for row in rows)
         for row in sorted(latest, key=lambda row: (row.at, row.host, row.seq)):
@@ -47,10 +48,14 @@ class Books:
     def _fold(self, row: Row) -> None:
         self.history.add(row.body)
         self.named.add(row)
-        if row.body.get("started"):
+        if row.body.get("started") and self._is_ours(row.host):
             self.hosts.add(row.host)
         if row.host == self._host:
             self.breaker = fold_breaker(self.breaker, row.body, self.limits)
+
+    def _is_ours(self, host: str) -> bool:
+        """Whether the host is of this fleet: rows that were merged from elsewhere are of hosts that never beat here."""
+        return host in self.hosts or os.path.exists(self._spool.hosts / f"{host}.json")
 
     def take_in(self, now: float) -> None:
         """Fold the rows that are new: this host's own at once, others' as of a second ago at most. Raises OSError."""
@@ -60,7 +65,8 @@ class Books:
             lines += self.ledger.poll_lines()
         for row, _ in lines:
             self._fold(row)
-            self.fleet = fold_streak(self.fleet, row.body)
+            if self._is_ours(row.host):
+                self.fleet = fold_streak(self.fleet, row.body)
             if row.event == "result" and row.body["job"] in self.awaited:
                 self.ended.append(row.body["job"])
         if self._merger:

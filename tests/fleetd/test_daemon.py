@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from fleetd import find_spool
+from fleetd import Ledger, find_spool, ledger_lines, utc
 from fleetd.cli_daemon import main
 from fleetd.errors import NotFound, NotPermitted
 
@@ -208,6 +208,36 @@ def test_five_different_failures_open_the_breaker(rig, wait_for):
     assert "hosts reset calber" in rig.beat()["claims"]
     assert [row["outcome"] for row in rig.rows()] == ["failed"] * 5
     assert {row["scope"] for row in rig.rows("breaker")} == {"host", "fleet"}
+    assert "bad-4" in (rig.root / "STOP_ADDING").read_text()
+
+
+def failures_elsewhere(rig, *hosts):
+    """Put into the ledger what another fleet's hosts have failed at, as `fleet-plan merge` does."""
+    root = rig.root.parent / "elsewhere"
+    root.mkdir()
+    for host in hosts:
+        body = {"event": "result", "attempt": 1, "outcome": "failed", "exit": 1, "next": None, "started": utc(1e9), "by": "x"}
+        Ledger(root).append(host, [body | {"job": f"{host}-{n}"} for n in range(9)])
+        Ledger(rig.spool.ledger_d).graft(host, [line for _, line in ledger_lines(root / f"{host}.jsonl")])
+
+
+def test_failures_of_another_fleet_stop_nothing_here(rig, wait_for):
+    rig.settings(failures=5, rest_s=60, poll_s=0.1)
+    rig.start()
+    rig.ended(rig.drop("first", "true"))
+    failures_elsewhere(rig, "ada", "bob")
+    wait_for(lambda: len((rig.root / "ledger.jsonl").read_bytes().splitlines()) == 19)
+    rig.ended(rig.drop("good", "true"))
+    assert (rig.rows("breaker"), rig.spool.stops()) == ([], frozenset())
+
+
+def test_hosts_of_another_fleet_leave_the_only_one_here_the_only_one(rig, wait_for):
+    rig.settings(failures=5, rest_s=60)
+    failures_elsewhere(rig, "ada")
+    for n in range(5):
+        rig.drop(f"bad-{n}", "false")
+    rig.start(lanes=1)
+    wait_for(rig.spool.stops)
     assert "bad-4" in (rig.root / "STOP_ADDING").read_text()
 
 

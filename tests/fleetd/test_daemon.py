@@ -216,7 +216,7 @@ def failures_elsewhere(rig, *hosts):
     root = rig.root.parent / "elsewhere"
     root.mkdir()
     for host in hosts:
-        body = {"event": "result", "attempt": 1, "outcome": "failed", "exit": 1, "next": None, "started": utc(1e9), "by": "x"}
+        body = {"event": "result", "by": "x", "attempt": 1, "outcome": "failed", "exit": 1, "next": None, "started": utc(0)}
         Ledger(root).append(host, [body | {"job": f"{host}-{n}"} for n in range(9)])
         Ledger(rig.spool.ledger_d).graft(host, [line for _, line in ledger_lines(root / f"{host}.jsonl")])
 

@@ -49,7 +49,8 @@ def bench(args: argparse.Namespace, talk: Talk) -> None:
     asked = Asked(envs=args.envs, chunks=chunks, settings=settings, kernel=kernel.name, shards=shards, why=why)
     counts = [count for count in SHARDS if count <= min(-(-args.envs // ENV_CHUNK), chunks)]
     talk.say(f"treadcore: {kernel.why}")
-    talk.say(f"treadcore: {settings_told(asked)}")
+    for said in settings_told(asked):
+        talk.say(f"treadcore: {said}")
     warm(making)
     line = StatusLine(talk)
     with Stop() as stop:
@@ -85,15 +86,14 @@ def _tell(asked: Asked, paces: Paces, talk: Talk) -> None:
         talk.data(better)
 
 
-def settings_told(asked: Asked) -> str:
-    """What is trained, in one line."""
+def settings_told(asked: Asked) -> tuple[str, str]:
+    """What is trained, and how it is measured."""
     settings = asked.settings
+    rollout = f"{asked.envs} env{'s' * (asked.envs != 1)}, {settings.steps} steps of each in an iteration"
+    update = f"{settings.epochs} epochs of {settings.minibatches} minibatches"
     layers = " and ".join(map(str, settings.hidden))
-    return (
-        f"{asked.envs} env{'s' * (asked.envs != 1)}, {settings.steps} steps of each in an iteration, "
-        f"{settings.epochs} epochs of {settings.minibatches} minibatches, layers of {layers}; "
-        f"an iteration on each number of shards in turn, {ROUNDS} rounds or {LIMIT_S:.0f} s"
-    )
+    turns = f"an iteration on each number of shards in turn, {ROUNDS} rounds or {LIMIT_S:.0f} s"
+    return f"{rollout}, {update}, layers of {layers}", turns
 
 
 def table(asked: Asked, paces: Paces) -> list[str]:

@@ -1,7 +1,7 @@
 """treadcore bench: what more shards bring here, and what `train` would choose."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,7 @@ SHARDS: Final = (1, 2, 3, 4, 8)
 ROUNDS: Final = 25
 LIMIT_S: Final = 30.0
 Paces = Mapping[int, "Pace"]
+Told = Callable[[int, Paces], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,27 +53,34 @@ def bench(args: argparse.Namespace, talk: Talk) -> None:
     for said in settings_told(asked):
         talk.say(f"treadcore: {said}")
     warm(making)
-    line = StatusLine(talk)
     with Stop() as stop:
-
-        def told(rounds: int, paces: Paces) -> bool:
-            if line.is_wanted:
-                line.draw(_progress(rounds, paces))
-            return stop()
-
-        try:
-            paces = race(making, settings, counts, rounds=ROUNDS, limit_s=LIMIT_S, told=told)
-        except TryLater as error:
-            if stop.is_term:  # it went to the whole group, and a shard was quicker to end
-                raise Terminated("ended by SIGTERM") from error
-            raise
-        finally:
-            line.erase()
+        paces = _watched(
+            lambda told: race(making, settings, counts, rounds=ROUNDS, limit_s=LIMIT_S, told=told), stop, talk
+        )
     _tell(asked, paces, talk)
     if stop.is_term:
         raise Terminated("ended by SIGTERM: these are the rounds until then")
     if stop():
         raise KeyboardInterrupt
+
+
+def _watched(run: Callable[[Told], Paces], stop: Stop, talk: Talk) -> Paces:
+    """What `run` measures, with a line on the terminal meanwhile; cut off by `stop`."""
+    line = StatusLine(talk)
+
+    def told(rounds: int, paces: Paces) -> bool:
+        if line.is_wanted:
+            line.draw(_progress(rounds, paces))
+        return stop()
+
+    try:
+        return run(told)
+    except TryLater as error:
+        if stop.is_term:  # it went to the whole group, and a shard was quicker to end
+            raise Terminated("ended by SIGTERM") from error
+        raise
+    finally:
+        line.erase()
 
 
 def _tell(asked: Asked, paces: Paces, talk: Talk) -> None:

@@ -3,7 +3,7 @@
 import argparse
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 from fleetd import BadData, Ledger, NotFound, Row, Spool, Talk, columns, count, ledger_lines, seconds
 from planner.cli_fill import open_filler
 from planner.cli_width import say_wrapped
-from planner.facts import Facts
+from planner.facts import Facts, Key
 from planner.fill import Filler
 from planner.rounds import rounds_of
 from planner.seeds import Draw
@@ -27,6 +27,7 @@ SORTS: Mapping[str, str] = {
     "build": "of another build, or under other rules, than the reads here: kept, not pooled with them",
     "defaults": "read beside another best: kept, not pooled",
     "space": "of other variables than the space has: kept, not pooled",
+    "screen": "of screens: they count by how far the best has moved from where they were made",
     "net": "of rounds of nets",
     "plan": "of another plan: kept, and not looked at",
     "void": "voided",
@@ -100,7 +101,7 @@ def _united(filler: Filler, files: Sequence[Path]) -> Merged:
     new = [row for part in parts for row, _ in part.added]
     conflicts = union.clashes or contradictions(new, _rows_of(root, {row.host for row in new}), union.void)
     merged = Merged(parts=parts, conflicts=conflicts, skipped=skipped)
-    return merged if conflicts or not new else _judged(filler, merged, facts, new)
+    return merged if conflicts or not new else _judged(filler, merged, facts, new, union.void)
 
 
 def _take(union: Union, file: Path) -> int:
@@ -139,7 +140,7 @@ def _rows_of(root: Path, hosts: set[str]) -> Iterator[Row]:
     return (row for row in Ledger(root).rows() if row.host in hosts) if hosts else iter(())
 
 
-def _judged(filler: Filler, merged: Merged, facts: Facts, new: Sequence[Row]) -> Merged:
+def _judged(filler: Filler, merged: Merged, facts: Facts, new: Sequence[Row], void: Container[Key]) -> Merged:
     """With what the new rows mean: `facts` has those that are here."""
     before, space, keys = filler.look(), filler.plan.space, {(row.host, row.seq) for row in new}
     facts.add(new)
@@ -150,7 +151,7 @@ def _judged(filler: Filler, merged: Merged, facts: Facts, new: Sequence[Row]) ->
         parts=merged.parts,
         conflicts=(),
         skipped=merged.skipped,
-        sorts=sorted_out(new, facts, after.best),
+        sorts=sorted_out(new, facts, after.best, void),
         notes=_notes(filler, before, after, facts),
         shared=shared,
         wrong=None if before.overlap else after.overlap or next(iter(shared), None),

@@ -9,14 +9,14 @@ import json
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from fleetd import BadData, Row, count
 from planner.best import Best
 from planner.facts import Attempt, Facts, Key
 from planner.reading import PLAYERS
 from planner.seeds import Draw, Purpose, overlap
-from planner.trial import TRIAL, decode_reads
+from planner.trial import READS, TRIAL, decode_reads
 
 Play = tuple[Any, ...]
 Score = tuple[float, Key]  # and the row that tells it
@@ -167,9 +167,9 @@ def _told(play: Play, seed: int, one: Score, two: Score) -> str:
 def plays_of(row: Row) -> Iterator[tuple[Play, int, float]]:
     """The plays in a row of reads whose plan says that the same play has the same score: play, seed, score."""
     payload, result = row.body.get("payload"), row.body.get("result")
-    if not isinstance(payload, dict) or payload.get("schema") != TRIAL or payload.get("deterministic") is not True:
+    if not isinstance(payload, dict) or payload.get("deterministic") is not True or not _is_read(result):
         return
-    if not isinstance(result, dict) or not isinstance(players := result.get("players"), dict):
+    if not isinstance(players := result.get("players"), dict):
         return
     try:
         reads = decode_reads(result).scores
@@ -185,46 +185,54 @@ def _number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def sorted_out(new: Iterable[Row], facts: Facts, best: Best) -> Counter[str]:
+def _is_read(result: Any) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(result, dict) and result.get("schema") == READS
+
+
+def sorted_out(new: Iterable[Row], facts: Facts, best: Best, void: Container[Key]) -> Counter[str]:
     """How many of the new rows with reads are of which sort, where `facts` has them already.
 
     current: beside the best that stands; again: the same, on seeds of that trial that were read here too; build: of a
     build or of rules that no read here beside this best is of; defaults: beside another best; space: of other variables;
-    net: of a round of nets; plan: of another plan; void; odd.
+    screen: of no trial; net: of a round of nets; plan: of another plan; void; odd.
     """
     attempts, new = {a.key: a for a in facts.attempts()}, list(new)
-    keys = {(row.host, row.seq) for row in new}
+    keys, odd = {(row.host, row.seq) for row in new}, frozenset(facts.odd)
     ours = [a for a in attempts.values() if a.key not in keys and a.trial.defaults == best.defaults]
     rooms, read = {_room(a) for a in ours}, {(a.trial.id, a.purpose, a.seeds) for a in ours}
     kinds: Counter[str] = Counter()
     for row in new:
-        payload = row.body.get("payload")
-        if row.event != "result" or not isinstance(payload, dict) or payload.get("schema") != TRIAL:
+        key, payload = (row.host, row.seq), row.body.get("payload")
+        if row.event != "result" or not isinstance(payload, dict):
             continue
-        attempt = attempts.get((row.host, row.seq))
-        if attempt is None:
-            kinds[_no_attempt(row, payload, facts)] += 1
-        elif payload["best"]["weights"].keys() != best.weights.keys():
-            kinds["space"] += 1
-        elif attempt.trial.defaults != best.defaults:
-            kinds["defaults"] += 1
-        elif rooms and _room(attempt) not in rooms:
-            kinds["build"] += 1
+        if payload.get("schema") != TRIAL and not _is_read(row.body.get("result")):
+            continue
+        if key in void:
+            kinds["void"] += 1
+        elif payload.get("name") != facts.name:
+            kinds["plan"] += 1
+        elif key in odd:
+            kinds["odd"] += 1
+        elif attempt := attempts.get(key):
+            kinds[_sort(attempt, payload, best, rooms, read)] += 1
         else:
-            kinds["again" if (attempt.trial.id, attempt.purpose, attempt.seeds) in read else "current"] += 1
+            kinds["net" if payload.get("purpose") == Purpose.JUDGE else "screen"] += 1
     return kinds
+
+
+def _sort(attempt: Attempt, payload: Mapping[str, Any], best: Best, rooms: set[str], read: Container[object]) -> str:
+    """Of a trial's row."""
+    if payload["best"]["weights"].keys() != best.weights.keys():
+        return "space"
+    if attempt.trial.defaults != best.defaults:
+        return "defaults"
+    if rooms and _room(attempt) not in rooms:
+        return "build"
+    return "again" if (attempt.trial.id, attempt.purpose, attempt.seeds) in read else "current"
 
 
 def _room(attempt: Attempt) -> str:
     return json.dumps([attempt.reads.build, attempt.reads.rules], sort_keys=True)
-
-
-def _no_attempt(row: Row, payload: Mapping[str, Any], facts: Facts) -> str:
-    if payload.get("name") != facts.name:
-        return "plan"
-    if (row.host, row.seq) in facts.odd:
-        return "odd"
-    return "net" if payload.get("purpose") == Purpose.JUDGE else "void"
 
 
 def shared_seeds(new: Iterable[Draw], here: Iterable[Draw]) -> list[str]:

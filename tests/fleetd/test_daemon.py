@@ -216,8 +216,8 @@ def failures_elsewhere(rig, *hosts):
     root = rig.root.parent / "elsewhere"
     root.mkdir()
     for host in hosts:
-        body = {"event": "result", "by": "x", "attempt": 1, "outcome": "failed", "exit": 1, "next": None, "started": utc(0)}
-        Ledger(root).append(host, [body | {"job": f"{host}-{n}"} for n in range(9)])
+        failed = {"event": "result", "by": "x", "attempt": 1, "outcome": "failed", "next": None, "started": utc(0)}
+        Ledger(root).append(host, [failed | {"job": f"{host}-{n}"} for n in range(9)])
         Ledger(rig.spool.ledger_d).graft(host, [line for _, line in ledger_lines(root / f"{host}.jsonl")])
 
 

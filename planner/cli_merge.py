@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fleetd import BadData, Ledger, NotFound, Row, Spool, Talk, columns, count, ledger_lines, seconds
+from planner.best import Best
 from planner.cli_fill import open_filler
 from planner.cli_width import say_wrapped
 from planner.facts import Facts, Key
 from planner.fill import Filler
 from planner.rounds import rounds_of
 from planner.seeds import Draw
-from planner.standing import Standing, standing
-from planner.union import Conflict, Part, Union, contradictions, shared_seeds, sorted_out
+from planner.standing import standing
+from planner.union import Conflict, Part, Union, contradictions, rows_of, shared_seeds, sorted_out
 
 ALIVE_S = 180.0  # since the last heartbeat
 SHOWN = 20  # conflicts, or trials that share seeds
@@ -69,7 +70,7 @@ def merge(args: argparse.Namespace, talk: Talk) -> int:
             ledger = Ledger(filler.spool.ledger_d)
             for part in merged.parts:
                 if part.added:
-                    ledger.graft(part.host, [line for _, line in part.added])
+                    ledger.graft(part.host, part.added)
     _show(merged, talk, dry=args.dry_run)
     if merged.conflicts:
         raise BadData(
@@ -92,16 +93,16 @@ def _files(named: Path) -> list[Path]:
 
 
 def _united(filler: Filler, files: Sequence[Path]) -> Merged:
-    union, facts, root = Union(), Facts(filler.plan.name), filler.spool.ledger_d
+    union, root = Union(), filler.spool.ledger_d
     for row, line in Ledger(root).poll_lines():
         union.stands(row, line)
-        facts.add([row])
     skipped = {str(file): lines for file in files if (lines := _take(union, file))}
     parts = union.parts(_writers_here(filler.spool))
-    new = [row for part in parts for row, _ in part.added]
-    conflicts = union.clashes or contradictions(new, _rows_of(root, {row.host for row in new}), union.void)
+    new = [line for part in parts for line in part.added]
+    hosts = {part.host for part in parts if part.added}
+    conflicts = union.clashes or contradictions(rows_of(new), _rows_of(root, hosts), union.void)
     merged = Merged(parts=parts, conflicts=conflicts, skipped=skipped)
-    return merged if conflicts or not new else _judged(filler, merged, facts, new, union.void)
+    return merged if conflicts or not new else _judged(filler, merged, new, union.void)
 
 
 def _take(union: Union, file: Path) -> int:
@@ -140,29 +141,32 @@ def _rows_of(root: Path, hosts: set[str]) -> Iterator[Row]:
     return (row for row in Ledger(root).rows() if row.host in hosts) if hosts else iter(())
 
 
-def _judged(filler: Filler, merged: Merged, facts: Facts, new: Sequence[Row], void: Container[Key]) -> Merged:
-    """With what the new rows mean: `facts` has those that are here."""
-    before, space, keys = filler.look(), filler.plan.space, {(row.host, row.seq) for row in new}
-    facts.add(new)
-    after = standing(facts, space, {})
-    drawn = (Draw(a.seeds, a.purpose, a.trial.id) for a in facts.attempts() if a.key in keys)
-    shared = shared_seeds(drawn, before.draws)
+def _judged(filler: Filler, merged: Merged, new: Sequence[bytes], void: Container[Key]) -> Merged:
+    """With what the new rows mean here."""
+    before, facts = filler.after(filler.plan).look(), Facts(filler.plan.name)
+    best, draws, overlap = before.best, before.draws, before.overlap
+    del before  # with all that was read here, which the facts have once more
+    keys = {(row.host, row.seq) for row in rows_of(new)}
+    facts.add(Ledger(filler.spool.ledger_d).rows())
+    facts.add(rows_of(new))
+    after = standing(facts, filler.plan.space, {})
+    shared = shared_seeds((Draw(a.seeds, a.purpose, a.trial.id) for a in facts.attempts() if a.key in keys), draws)
     return Merged(
         parts=merged.parts,
         conflicts=(),
         skipped=merged.skipped,
-        sorts=sorted_out(new, facts, after.best, void),
-        notes=_notes(filler, before, after, facts),
+        sorts=sorted_out(rows_of(new), keys, facts, after.best, void),
+        notes=_notes(filler, best, after.best, facts),
         shared=shared,
-        wrong=None if before.overlap else after.overlap or next(iter(shared), None),
+        wrong=None if overlap else after.overlap or next(iter(shared), None),
     )
 
 
-def _notes(filler: Filler, before: Standing, after: Standing, facts: Facts) -> list[str]:
+def _notes(filler: Filler, before: Best, after: Best, facts: Facts) -> list[str]:
     """What becomes of the best."""
-    notes = [note for note in after.best.notes if note not in before.best.notes]
-    if after.best.defaults != before.best.defaults:
-        notes.insert(0, f"another best stands with these rows: defaults {before.best.defaults} → {after.best.defaults}")
+    notes = [note for note in after.notes if note not in before.notes]
+    if after.defaults != before.defaults:
+        notes.insert(0, f"another best stands with these rows: defaults {before.defaults} → {after.defaults}")
     if net := rounds_of(facts, {}).net:
         try:
             net.found_in(filler.spool.root)

@@ -6,12 +6,13 @@ ledgers give the same union in whatever order they come, and once it stands here
 
 import hashlib
 import json
+from array import array
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from fleetd import BadData, Row, count
+from fleetd import BadData, Row, count, decode_json
 from planner.best import Best
 from planner.facts import Attempt, Facts, Key
 from planner.reading import PLAYERS
@@ -36,7 +37,7 @@ class Part:
     """What becomes of one host's rows: those to add, in order, how many are here already, and how many stay out."""
 
     host: str
-    added: tuple[tuple[Row, bytes], ...]
+    added: tuple[bytes, ...]  # lines
     here: int
     left_out: int
     why: str | None = None  # they stay out, and what helps
@@ -49,8 +50,8 @@ class Union:
         self._digests: dict[Key, bytes] = {}
         self._last: dict[str, int] = {}
         self._met: Counter[str] = Counter()
-        self._found: dict[Key, tuple[Row, bytes, str]] = {}
-        self._where: dict[Key, str] = {}
+        self._found: dict[Key, tuple[bytes, str]] = {}
+        self._again: set[Key] = set()
         self._clashes: dict[Key, Conflict] = {}
         self.void: set[Key] = set()
 
@@ -63,17 +64,17 @@ class Union:
     def comes(self, row: Row, line: bytes, where: str) -> None:
         """A row of the ledger at `where`."""
         key, here = (row.host, row.seq), (row.host, row.seq) in self._digests
-        known = self._digests.get(key) or (_digest(self._found[key][1]) if key in self._found else None)
+        known = self._digests.get(key) or (_digest(self._found[key][0]) if key in self._found else None)
         self._take_out(row)
         if known is None:
-            self._found[key] = row, line, where
+            self._found[key] = line, where
         elif known != _digest(line):
-            other = "here" if here else f"in {self._found[key][2]}"
+            other = "here" if here else f"in {self._found[key][1]}"
             said = f"{_named(key)}: the row in {where} ({_about(row)}) differs from the one {other}"
             self._clashes.setdefault(key, Conflict(kind="row", rows=(key, key), sentence=said))
-        elif here and key not in self._where:
+        elif here and key not in self._again:
             self._met[row.host] += 1
-            self._where[key] = where
+            self._again.add(key)
 
     def _take_out(self, row: Row) -> None:
         if row.event == "void":
@@ -101,7 +102,7 @@ class Union:
             why.append(_lost_there(host, last + len(follow) + 1))
         if seqs and host in closed:
             follow, why = [], [closed[host]]
-        added = tuple(self._found[host, seq][:2] for seq in follow)
+        added = tuple(self._found[host, seq][0] for seq in follow)
         left = len(seqs) - len(added)
         return Part(host=host, added=added, here=self._met[host], left_out=left, why="; ".join(why) or None)
 
@@ -133,25 +134,51 @@ def _lost_there(host: str, seq: int) -> str:
     )
 
 
+def rows_of(lines: Iterable[bytes]) -> Iterator[Row]:
+    """The rows in lines that are known to have one: a hundred thousand of them at once would fill the memory."""
+    for line in lines:
+        body = decode_json(line)
+        yield Row(body["host"], body["seq"], body["event"], body["at"], body)
+
+
+class Scores:
+    """What one play scored on which seeds, as the row says that came first; compact until a second row tells of it.
+
+    Most players are met in one row only, and there are millions of plays.
+    """
+
+    def __init__(self, key: Key, scores: Mapping[int, float]) -> None:
+        self._key, self._seeds, self._scores = key, array("q", scores.keys()), array("d", scores.values())
+        self._known: dict[int, Score] | None = None
+
+    def known(self) -> dict[int, Score]:
+        """By seed; for more to be put in."""
+        if self._known is None:
+            self._known = {s: (x, self._key) for s, x in zip(self._seeds, self._scores, strict=True)}
+        return self._known
+
+
 def contradictions(new: Iterable[Row], here: Iterable[Row], void: Container[Key]) -> list[Conflict]:
     """Where one play has two scores, and a new row tells one of them; rows that were voided tell none."""
-    known: dict[Play, dict[int, Score]] = {}
+    told: dict[Play, Scores] = {}
     pairs: dict[tuple[Key, Key], list[str]] = {}
     for rows, are_new in ((new, True), (here, False)):
         for row in rows:
-            if (key := (row.host, row.seq)) in void:
-                continue
-            for play, seed, score in plays_of(row):
-                seeds = known.setdefault(play, {}) if are_new else known.get(play, {})
-                other = seeds.get(seed, (score, key))
-                if other[0] != score:
-                    said = pairs.setdefault((min(other[1], key), max(other[1], key)), [])
-                    said.append(_told(play, seed, other, (score, key)))
-                elif are_new:
-                    seeds.setdefault(seed, (score, key))
+            key = (row.host, row.seq)
+            for play, scores in plays_of(row) if key not in void else ():
+                if play not in told:
+                    if are_new:
+                        told[play] = Scores(key, scores)
+                    continue
+                known = told[play].known()
+                for seed, score in scores.items():
+                    other = known.setdefault(seed, (score, key)) if are_new else known.get(seed, (score, key))
+                    if other[0] != score:
+                        one, two = sorted((other[1], key))
+                        pairs.setdefault((one, two), []).append(_told(play, seed, other, (score, key)))
     return [
         Conflict(
-            kind="play", rows=rows, sentence=said[0] + (f"; {count(len(said) - 1, 'play')} more" if said[1:] else "")
+            kind="play", rows=rows, sentence=min(said) + (f"; {count(len(said) - 1, 'play')} more" if said[1:] else "")
         )
         for rows, said in sorted(pairs.items())
     ]
@@ -164,8 +191,8 @@ def _told(play: Play, seed: int, one: Score, two: Score) -> str:
     return f"{_named(of)} and {_named(other)}: the same play ({what}) scored {first!r} and {second!r}"
 
 
-def plays_of(row: Row) -> Iterator[tuple[Play, int, float]]:
-    """The plays in a row of reads whose plan says that the same play has the same score: play, seed, score."""
+def plays_of(row: Row) -> Iterator[tuple[Play, dict[int, float]]]:
+    """The plays in a row of reads whose plan says that the same play has the same score: each with its scores by seed."""
     payload, result = row.body.get("payload"), row.body.get("result")
     if not isinstance(payload, dict) or payload.get("deterministic") is not True or not _is_read(result):
         return
@@ -178,7 +205,7 @@ def plays_of(row: Row) -> Iterator[tuple[Play, int, float]]:
     game = json.dumps([payload.get("census"), result.get("rules"), row.body.get("commit")], sort_keys=True)
     for side, name in enumerate(PLAYERS):
         play = row.host, str(players.get(name)), _number(payload.get("seconds")), str(result.get("build") or ""), game
-        yield from ((play, seed, score) for seed, pair in reads.items() if (score := pair[side]) is not None)
+        yield play, {seed: score for seed, pair in reads.items() if (score := pair[side]) is not None}
 
 
 def _number(value: Any) -> float:
@@ -189,15 +216,16 @@ def _is_read(result: Any) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(result, dict) and result.get("schema") == READS
 
 
-def sorted_out(new: Iterable[Row], facts: Facts, best: Best, void: Container[Key]) -> Counter[str]:
-    """How many of the new rows with reads are of which sort, where `facts` has them already.
+def sorted_out(
+    new: Iterable[Row], keys: Container[Key], facts: Facts, best: Best, void: Container[Key]
+) -> Counter[str]:
+    """How many of the new rows with reads are of which sort, where `facts` has them already; `keys` are theirs.
 
     current: beside the best that stands; again: the same, on seeds of that trial that were read here too; build: of a
     build or of rules that no read here beside this best is of; defaults: beside another best; space: of other variables;
     screen: of no trial; net: of a round of nets; plan: of another plan; void; odd.
     """
-    attempts, new = {a.key: a for a in facts.attempts()}, list(new)
-    keys, odd = {(row.host, row.seq) for row in new}, frozenset(facts.odd)
+    attempts, odd = {a.key: a for a in facts.attempts()}, frozenset(facts.odd)
     ours = [a for a in attempts.values() if a.key not in keys and a.trial.defaults == best.defaults]
     rooms, read = {_room(a) for a in ours}, {(a.trial.id, a.purpose, a.seeds) for a in ours}
     kinds: Counter[str] = Counter()

@@ -325,7 +325,7 @@ def merged(pieces, space):
             assert union.clashes == []
             for part in union.parts({}):
                 assert part.left_out == 0
-                ledger.graft(part.host, [line for _, line in part.added])
+                ledger.graft(part.host, part.added)
         facts = Facts("hill")
         facts.add(Ledger(Path(root)).rows())
         held = {path.name: data for path in Path(root).glob("*.jsonl") if (data := path.read_bytes())}

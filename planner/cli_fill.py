@@ -17,8 +17,9 @@ from planner.fill import LOCK_S, Filler, Task
 from planner.net_round import Lesson
 from planner.plan import Plan, read_plan
 from planner.reading import check_census
+from planner.screen import Screen
 from planner.standing import Course, Standing
-from planner.trial import Block
+from planner.trial import Block, encode_change
 
 LOOK_S = 0.5
 LOOK_ANYWAY_S = 30.0
@@ -191,12 +192,22 @@ def _why_done(seen: Standing, filler: Filler, order: Order) -> str:
 def _said_job(id_: str | None, task: Task, talk: Talk) -> None:
     if isinstance(task, Block):
         _said_block(id_, task, talk)
+    elif isinstance(task, Screen):
+        _said_screen(id_, task, talk)
     elif talk.json:
         seeds = None if isinstance(task, Lesson) else [task.seeds.low, task.seeds.high]
         purpose = "training" if isinstance(task, Lesson) else "judge"
         talk.emit({"schema": "fleet.fill/1", "job": id_, "round": task.round, "purpose": purpose, "seeds": seeds})
     else:
         talk.data(f"{id_ or '-'}  {task.title}")
+
+
+def _said_screen(id_: str | None, screen: Screen, talk: Talk) -> None:
+    if talk.json:
+        about = {"screen": screen.id, "purpose": str(screen.purpose), "shake": str(screen.shake)}
+        talk.emit({"schema": "fleet.fill/1", "job": id_} | about | {"seeds": [screen.seeds.low, screen.seeds.high]})
+    else:
+        talk.data(f"{id_ or '-'}  {screen.id}  {screen.change}")
 
 
 def _said_block(id_: str | None, block: Block, talk: Talk) -> None:
@@ -209,9 +220,7 @@ def _said_block(id_: str | None, block: Block, talk: Talk) -> None:
                 "trial": trial.id,
                 "purpose": str(block.purpose),
                 "pass": trial.pass_,
-                "variable": trial.variable,
-                "from": trial.from_,
-                "to": trial.to,
+                **encode_change(trial),
                 "seeds": [seeds.low, seeds.high],
             }
         )

@@ -24,6 +24,7 @@ from fleetd import (
 from planner.cli_learn import learn
 from planner.net_round import LESSON, Judge, decode_judge, stray_judge
 from planner.reading import Sheet, census_command, known_reads, not_void, play, replaced_by
+from planner.screen import SCREEN, Screen, decode_screen, stray_screen
 from planner.seeds import Purpose
 from planner.trial import READS, Block, decode_block, stray_seeds
 
@@ -60,13 +61,18 @@ def read(args: argparse.Namespace, talk: Talk) -> int:
     return _said(sheet, talk)
 
 
-def _asked(payload: Mapping[str, Any], root: Path) -> Block | Judge:
+def _asked(payload: Mapping[str, Any], root: Path) -> Block | Judge | Screen:
     """Raises BadData for seeds that are not the job's to read, and for a net that is not the one named."""
     if payload.get("purpose") == Purpose.JUDGE:
         judge = decode_judge(payload)
         if wrong := stray_judge(judge):
             raise BadData(wrong)
         return judge.found_in(root)
+    if payload.get("schema") == SCREEN:
+        screen = decode_screen(payload)
+        if wrong := stray_screen(screen):
+            raise BadData(wrong)
+        return screen
     block = decode_block(payload)
     if wrong := stray_seeds(block):
         raise BadData(wrong)

@@ -15,9 +15,10 @@ from planner.facts import Ruling
 from planner.opinion import Feedback
 from planner.policy import DIRECTIONS, moves
 from planner.reward_turns import standing_rewards
+from planner.screen import Screen
 from planner.seeds import Purpose
 from planner.standing import Course, Standing
-from planner.trial import Block
+from planner.trial import Block, encode_change
 from planner.verdict import numbers, read_of
 
 AHEAD = 6
@@ -145,7 +146,9 @@ def upcoming(args: argparse.Namespace, talk: Talk) -> int:
     return 0
 
 
-def _upcoming(block: Block, width: int) -> str:
+def _upcoming(block: Block | Screen, width: int) -> str:
+    if isinstance(block, Screen):
+        return f"next  {block.change}"
     held = "held-out, " if block.purpose is Purpose.HELDOUT else ""
     what = f"  {held}{count(len(block.seeds), 'seed')}, pass {block.trial.pass_}"
     return f"next  {short_change(block.trial, width - len('next  ') - len(what))}{what}"
@@ -174,7 +177,7 @@ def _last_reads(seen: Standing) -> dict[tuple[str, int], Course]:
     last: dict[tuple[str, int], Course] = {}
     for course in sorted(seen.courses.values(), key=_read_at):
         if _read_at(course):
-            last[course.trial.variable, course.trial.direction] = course
+            last |= {(c.variable, c.direction): course for c in course.trial.changes if course.trial.single}
     return last
 
 
@@ -194,8 +197,8 @@ def _when(seen: Standing, course: Course | None, *, short: bool) -> str:
 
 def _next_json(seen: Standing, blocks: list[Any], variables: list[Turn]) -> dict[str, Any]:
     upcoming_ = [
-        {"trial": b.trial.id, "variable": b.trial.variable, "from": b.trial.from_, "to": b.trial.to}
-        | {"purpose": str(b.purpose), "seeds": [b.seeds.low, b.seeds.high], "pass": b.trial.pass_}
+        ({"screen": b.id} if isinstance(b, Screen) else {"trial": b.trial.id, **encode_change(b.trial)})
+        | {"purpose": str(b.purpose), "seeds": [b.seeds.low, b.seeds.high], "pass": seen.pass_}
         for b in blocks
     ]
     rows = [

@@ -10,6 +10,7 @@ from planner.cli_rounds import say_rounds
 from planner.cli_width import short_change, short_effect, table_width, widest
 from planner.standing import Course, Stage, Standing
 from planner.stats import LEAST_SEEDS, Paired, shrunk, smallest_seen, spread
+from planner.trial import encode_change
 from planner.verdict import Call, decimals, judge, numbers, read_of, signed
 
 LEAST_ID = 5  # signs of a shortened id
@@ -123,9 +124,7 @@ def _suggestion(seen: Standing, course: Course, read: Paired, tau2: float, among
     return {
         "schema": "fleet.suggestion/1",
         "trial": trial.id,
-        "variable": trial.variable,
-        "from": trial.from_,
-        "to": trial.to,
+        **encode_change(trial),
         "search": numbers(read_of(course.search)),
         "heldout": numbers(read_of(course.heldout)),
         "shrunk": shrunk(read, tau2),

@@ -59,8 +59,10 @@ def short_change(trial: Trial, room: int) -> str:
     """The change in at most `room` columns: the name is cut, the numbers never."""
     if len(trial.change) <= room:
         return trial.change
-    numbers = trial.change[len(trial.variable) :]
-    return short_name(trial.variable, room - len(numbers)) + numbers
+    if (change := trial.single) is None:
+        return short_name(trial.change, room)
+    numbers = trial.change[len(change.variable) :]
+    return short_name(change.variable, room - len(numbers)) + numbers
 
 
 def short_name(name: str, room: int) -> str:

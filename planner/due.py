@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from planner.plan import Plan
-from planner.policy import POLICIES, Move
+from planner.policy import POLICIES, Leap, Move, Pairs, Terms
+from planner.screen import Screen, screen_id
 from planner.seeds import Draw, Purpose, Span, fresh
 from planner.standing import Standing
-from planner.trial import Block, Trial, trial_id
+from planner.stats import looks
+from planner.trial import Block, Change, Trial, trial_id
 from planner.verdict import Call, judge
 
 BLOCK_SEEDS = 100  # of one job: lanes share a held-out, and a result stays well under 64 KiB
@@ -31,19 +33,19 @@ class Order:
 class _Lot:
     """Blocks of one stage that belong together; what was begun is finished even past the budget."""
 
-    blocks: list[Block]
+    blocks: list[Block | Screen]
     begun: bool
     plays: int = 0
 
 
-def blocks_due(standing: Standing, plan: Plan, order: Order, busy: int) -> list[Block]:
+def blocks_due(standing: Standing, plan: Plan, order: Order, busy: int) -> list[Block | Screen]:
     """The jobs to add to the `busy` ones that wait or run already."""
     depth = None if order.depth is None else order.depth - busy
     room = max(0, min((limit for limit in (depth, order.count) if limit is not None), default=0))
     if not room:
         return []
     expected = plays_expected(standing, plan)
-    blocks: list[Block] = []
+    blocks: list[Block | Screen] = []
     for lot in _lots(standing, plan, order, room):
         if order.plays is not None and expected >= order.plays and not lot.begun:
             continue
@@ -57,7 +59,7 @@ def blocks_due(standing: Standing, plan: Plan, order: Order, busy: int) -> list[
 def plays_expected(standing: Standing, plan: Plan) -> int:
     """Plays read, and those that the queue and the stages begun will take."""
     read = {course.search.span for course in standing.courses.values() if course.search and course.search.reads}
-    total = sum(standing.plays.values())
+    total = sum(standing.plays.values()) + 2 * sum(len(x.seeds) for x in standing.screened.alive.values())
     for course in (course for course in standing.courses.values() if not course.ruling):
         for stage, purpose in ((course.search, Purpose.SEARCH), (course.heldout, Purpose.HELDOUT)):
             seeds = sum(map(len, [*stage.alive.values(), *stage.gaps(BLOCK_SEEDS)])) if stage else 0
@@ -80,25 +82,86 @@ def _lots(standing: Standing, plan: Plan, order: Order, room: int) -> Iterator[_
         for stage, purpose in ((course.heldout, Purpose.HELDOUT), (course.search, Purpose.SEARCH)):
             if stage and (gaps := stage.gaps(BLOCK_SEEDS)):
                 yield _Lot(
-                    blocks=[_block(standing, plan, course.trial, purpose, g, stage.span) for g in gaps], begun=True
+                    blocks=[_block(standing, plan, course.trial, purpose, g, (stage.span, stage.looks)) for g in gaps],
+                    begun=True,
                 )
     draws = list(standing.draws)
     past = [course.trial for course in open_ if judge(course, current=True).call is Call.MORE]
     for trial in [*past, *asked_again(standing, order.heldout)]:
-        span = fresh(Purpose.HELDOUT, plan.heldout, draws)
-        draws.append(Draw(span, Purpose.HELDOUT, trial.id))
-        yield _lot(standing, plan, trial, Purpose.HELDOUT, span, first=True)
-    yield from _searches(standing, plan, draws, room)
+        yield _held_out(standing, plan, trial, draws)
+    yield from _asked(standing, plan, draws, room)
 
 
-def _searches(standing: Standing, plan: Plan, draws: list[Draw], room: int) -> Iterator[_Lot]:
+def _held_out(standing: Standing, plan: Plan, trial: Trial, draws: list[Draw], span: Span | None = None) -> _Lot:
+    """As far as the first look; the rest comes when that has not decided."""
+    span = span or fresh(Purpose.HELDOUT, plan.heldout, draws)
+    draws.append(Draw(span, Purpose.HELDOUT, trial.id))
+    return _lot(standing, plan, trial, Purpose.HELDOUT, (span, looks(plan.heldout)), first=True)
+
+
+def terms_of(plan: Plan) -> Terms:
+    return Terms(
+        space=plan.space,
+        seeds=plan.seeds,
+        seconds=plan.seconds,
+        heldout=plan.heldout,
+        floor=plan.floor,
+        horizon=plan.horizon,
+    )
+
+
+def _asked(standing: Standing, plan: Plan, draws: list[Draw], room: int) -> Iterator[_Lot]:
+    """What the policy asks for, each with its seeds."""
     spans = _search_spans(standing, plan)
-    for move in POLICIES[plan.policy](standing, plan.space, room):
-        if first := move.pass_ not in spans:
-            spans[move.pass_] = fresh(Purpose.SEARCH, plan.seeds, draws)
-            draws.append(Draw(spans[move.pass_], Purpose.SEARCH, f"pass {move.pass_}"))
-        span = spans[move.pass_]
-        yield _lot(standing, plan, _trial(standing, plan, move, span), Purpose.SEARCH, span, first=first)
+    for ask in POLICIES[plan.policy](standing, terms_of(plan), room):
+        if isinstance(ask, Move):
+            yield _search(standing, plan, draws, spans, ask)
+        elif isinstance(ask, Leap):
+            yield _leap(standing, plan, draws, ask)
+        else:
+            yield _screen(standing, plan, draws, ask)
+
+
+def _search(standing: Standing, plan: Plan, draws: list[Draw], spans: dict[int, Span], move: Move) -> _Lot:
+    if first := move.pass_ not in spans:
+        spans[move.pass_] = fresh(Purpose.SEARCH, plan.seeds, draws)
+        draws.append(Draw(spans[move.pass_], Purpose.SEARCH, f"pass {move.pass_}"))
+    span = spans[move.pass_]
+    how = span, looks(plan.seeds) if move.raced else (plan.seeds,)
+    return _lot(standing, plan, _trial(standing, plan, move, span), Purpose.SEARCH, how, first=first)
+
+
+def _leap(standing: Standing, plan: Plan, draws: list[Draw], leap: Leap) -> _Lot:
+    span, now = fresh(Purpose.HELDOUT, plan.heldout, draws), standing.best.weights
+    changes = (Change(variable=name, from_=now[name], to=to) for name, to in leap.candidate.items())
+    trial = Trial(
+        id=trial_id(standing.best.defaults, leap.candidate, plan.seconds, span),
+        changes=tuple(changes),
+        defaults=standing.best.defaults,
+        pass_=standing.pass_,
+        seconds=plan.seconds,
+        pairs=leap.pairs,
+    )
+    return _held_out(standing, plan, trial, draws, span)
+
+
+def _screen(standing: Standing, plan: Plan, draws: list[Draw], ask: Pairs) -> _Lot:
+    seeds = fresh(Purpose.SEARCH, min(plan.seeds, BLOCK_SEEDS), draws)
+    screen = Screen(
+        id=screen_id(ask.axes, ask.shake, plan.seconds, seeds),
+        name=plan.name,
+        census=plan.census,
+        seconds=plan.seconds,
+        seeds=seeds,
+        axes=ask.axes,
+        defaults=standing.best.defaults,
+        pairs=ask.pairs,
+        shake=ask.shake,
+        play_timeout_s=plan.play_timeout_s,
+        deterministic=plan.deterministic,
+    )
+    draws.append(screen.draw)
+    return _Lot(blocks=[screen], begun=False, plays=2 * len(seeds))
 
 
 def _search_spans(standing: Standing, plan: Plan) -> dict[int, Span]:
@@ -122,30 +185,33 @@ def asked_again(standing: Standing, id_: str | None) -> Iterable[Trial]:
 def _trial(standing: Standing, plan: Plan, move: Move, span: Span) -> Trial:
     return Trial(
         id=trial_id(standing.best.defaults, {move.variable: move.to}, plan.seconds, span),
-        variable=move.variable,
-        from_=move.from_,
-        to=move.to,
+        changes=(Change(variable=move.variable, from_=move.from_, to=move.to),),
         defaults=standing.best.defaults,
         pass_=move.pass_,
         seconds=plan.seconds,
     )
 
 
-def _lot(standing: Standing, plan: Plan, trial: Trial, purpose: Purpose, span: Span, *, first: bool) -> _Lot:
-    blocks = [_block(standing, plan, trial, purpose, seeds, span) for seeds in span.blocks(BLOCK_SEEDS)]
-    return _Lot(blocks=blocks, begun=False, plays=_plays(plan, purpose, len(span), first=first))
+How = tuple[Span, tuple[int, ...]]  # a stage's seeds, and its looks
 
 
-def _block(standing: Standing, plan: Plan, trial: Trial, purpose: Purpose, seeds: Span, span: Span) -> Block:
+def _lot(standing: Standing, plan: Plan, trial: Trial, purpose: Purpose, how: How, *, first: bool) -> _Lot:
+    span, looks_ = how
+    now = Span(span.low, span.low + looks_[0])
+    blocks: list[Block | Screen] = [_block(standing, plan, trial, purpose, s, how) for s in now.blocks(BLOCK_SEEDS)]
+    return _Lot(blocks=blocks, begun=False, plays=_plays(plan, purpose, len(now), first=first))
+
+
+def _block(standing: Standing, plan: Plan, trial: Trial, purpose: Purpose, seeds: Span, how: How) -> Block:
     return Block(
         trial=trial,
         name=plan.name,
         census=plan.census,
         purpose=purpose,
         seeds=seeds,
-        span=span,
+        span=how[0],
+        looks=how[1],
         best=standing.best.weights,
-        candidate={trial.variable: trial.to},
         play_timeout_s=plan.play_timeout_s,
         deterministic=plan.deterministic,
     )

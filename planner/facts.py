@@ -22,6 +22,7 @@ from planner.net_round import (
     net_of,
 )
 from planner.opinion import Feedback, Opinion, Subject, decode_feedback
+from planner.screen import SCREEN, Screen, decode_screen
 from planner.seeds import Draw, Purpose, Span
 from planner.trial import TRIAL, Block, Reads, Trial, decode_block, decode_reads, decode_weights, is_number
 
@@ -52,6 +53,15 @@ class Attempt(Ended):
     purpose: Purpose
     seeds: Span
     draw: Draw
+    looks: tuple[int, ...]
+    reads: Reads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenRow(Ended):
+    """A result row of a screen's job."""
+
+    screen: Screen
     reads: Reads
 
 
@@ -101,6 +111,7 @@ class Facts:
     def __init__(self, name: str) -> None:
         self.name = name
         self._attempts: dict[Key, Attempt] = {}
+        self._screens: dict[Key, ScreenRow] = {}
         self._learned: dict[Key, Learned] = {}
         self._judged: dict[Key, Judged] = {}
         self._rulings: dict[Key, Ruling] = {}
@@ -136,6 +147,8 @@ class Facts:
             self._learned[key] = _learned(row, decode_lesson(payload))
         elif payload.get("schema") == TRIAL and payload.get("purpose") == Purpose.JUDGE:
             self._judged[key] = _judged(row, decode_judge(payload))
+        elif payload.get("schema") == SCREEN:
+            self._screens[key] = _screen_row(row, decode_screen(payload))
         elif payload.get("schema") == TRIAL:
             self._attempts[key] = _attempt(row, decode_block(payload))
 
@@ -148,6 +161,9 @@ class Facts:
         """The result rows that no void row takes out."""
         return [attempt for key, attempt in self._attempts.items() if key not in self._void]
 
+    def screens(self) -> list[ScreenRow]:
+        return [row for key, row in self._screens.items() if key not in self._void]
+
     def learned(self) -> list[Learned]:
         return [attempt for key, attempt in self._learned.items() if key not in self._void]
 
@@ -159,8 +175,9 @@ class Facts:
         if key in self._void:
             return None
         if found := self._attempts.get(key):
-            trial = found.trial
-            return Subject(id=trial.id, variable=trial.variable, from_=trial.from_, to=trial.to)
+            return _tried(found.trial)
+        if screened := self._screens.get(key):
+            return Subject(id=screened.screen.id)
         if learned := self._learned.get(key):
             return Subject(id=learned.lesson.round)
         if judged := self._judged.get(key):
@@ -283,7 +300,21 @@ def _attempt(row: Row, block: Block) -> Attempt:
         purpose=block.purpose,
         seeds=block.seeds,
         draw=block.draw,
+        looks=block.looks,
         reads=decode_reads(row.body.get("result")),
+    )
+
+
+def _screen_row(row: Row, screen: Screen) -> ScreenRow:
+    return ScreenRow(**_ended(row), screen=screen, reads=decode_reads(row.body.get("result")))
+
+
+def _tried(trial: Trial) -> Subject:
+    change = trial.single
+    return (
+        Subject(id=trial.id, variable=change.variable, from_=change.from_, to=change.to)
+        if change
+        else Subject(id=trial.id)
     )
 
 

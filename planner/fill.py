@@ -20,16 +20,18 @@ from planner.plan import Plan
 from planner.round_due import may_learn, round_due
 from planner.round_jobs import ROUND_KINDS, round_job, round_row
 from planner.rounds import Rounds, judge_round, rounds_of
+from planner.screen import SCREEN, Screen, decode_screen, encode_screen
 from planner.seeds import Purpose
 from planner.standing import REPLACED, Course, Standing, standing
 from planner.stats import Paired
-from planner.trial import TRIAL, Block, decode_block, encode_block, player_hash
+from planner.trial import TRIAL, Block, decode_block, encode_block, encode_change, player_hash
 from planner.verdict import Call, Verdict, judge, numbers, read_of
 
 PRIORITY: Mapping[Purpose, int] = {Purpose.HELDOUT: 40, Purpose.SEARCH: 50}
 KIND: Mapping[Purpose, str] = {Purpose.HELDOUT: "heldout", Purpose.SEARCH: "trial"}
-MARKS = tuple(f"-{kind}-" for kind in (*KIND.values(), *ROUND_KINDS))
-Task = Block | Lesson | Judge
+SCREEN_KIND = "screen"
+MARKS = tuple(f"-{kind}-" for kind in (*KIND.values(), SCREEN_KIND, *ROUND_KINDS))
+Task = Block | Screen | Lesson | Judge
 LOCK_S = 30.0
 RETRIES = 1
 
@@ -86,11 +88,11 @@ class Filler:
         """The standing as it is now."""
         tasks = self._under_way()
         self._facts.add(row for row, _ in self._ledger.poll_lines())
-        blocks = {id_: task for id_, task in tasks.items() if isinstance(task, Block)}
-        self.rounds = rounds_of(self._facts, {i: t for i, t in tasks.items() if not isinstance(t, Block)})
+        blocks = {id_: task for id_, task in tasks.items() if isinstance(task, Block | Screen)}
+        self.rounds = rounds_of(self._facts, {i: t for i, t in tasks.items() if isinstance(t, Lesson | Judge)})
         seen = standing(self._facts, self.plan.space, blocks)
         self.alive = {job for course in seen.courses.values() for stage in course.stages for job in stage.alive}
-        self.alive |= self.rounds.alive
+        self.alive |= self.rounds.alive | seen.screened.alive.keys()
         return seen
 
     def played(self, seen: Standing) -> int:
@@ -132,7 +134,8 @@ class Filler:
         """Queue one job for each task, in turn; raises TryLater when a stop file stands."""
         for task in tasks:
             made_by = self.plan, self.by, self._now()
-            yield self.spool.publish(job_of(task, *made_by) if isinstance(task, Block) else round_job(task, *made_by))
+            made = round_job(task, *made_by) if isinstance(task, Lesson | Judge) else job_of(task, *made_by)
+            yield self.spool.publish(made)
 
     def due(self, seen: Standing, order: Order) -> list[Task]:
         """What the order has room for: what the round that is open waits for, a new round in its turn, trials."""
@@ -167,27 +170,30 @@ def _ours(id_: str) -> bool:
 
 def task_of(payload: Mapping[str, Any], name: str) -> Task | None:
     """What a payload asks for, or None when that is nothing of the plan called `name`."""
-    if payload.get("schema") not in (TRIAL, LESSON) or payload.get("name") != name:
+    if payload.get("schema") not in (TRIAL, SCREEN, LESSON) or payload.get("name") != name:
         return None
     try:
         if payload["schema"] == LESSON:
             return decode_lesson(payload)
+        if payload["schema"] == SCREEN:
+            return decode_screen(payload)
         return decode_judge(payload) if payload.get("purpose") == Purpose.JUDGE else decode_block(payload)
     except BadData:
         return None
 
 
-def job_of(block: Block, plan: Plan, by: str, now: datetime) -> Job:
+def job_of(block: Block | Screen, plan: Plan, by: str, now: datetime) -> Job:
     """The job that reads the block."""
+    kind = SCREEN_KIND if isinstance(block, Screen) else KIND[block.purpose]
     return Job(
-        id=new_id(KIND[block.purpose], PRIORITY[block.purpose], now),
-        kind=KIND[block.purpose],
+        id=new_id(kind, PRIORITY[block.purpose], now),
+        kind=kind,
         argv=("fleet-plan", "read"),
         needs=plan.needs,
         cores=plan.cores,
         retries=RETRIES,
         rerun_safe=True,
-        payload=encode_block(block),
+        payload=encode_screen(block) if isinstance(block, Screen) else encode_block(block),
         created=utc(now),
         by=by,
     )
@@ -210,7 +216,6 @@ def void_row(plan: Plan, ruling: Ruling, why: str, by: str) -> dict[str, Any]:
 def verdict_row(plan: Plan, seen: Standing, course: Course, verdict: Verdict, by: str) -> dict[str, Any]:
     """The body of an `adopt` or `keep` row."""
     trial = course.trial
-    candidate = {trial.variable: trial.to}
     body = {
         "event": "adopt" if verdict.call is Call.ADOPT else "keep",
         "by": by,
@@ -219,11 +224,9 @@ def verdict_row(plan: Plan, seen: Standing, course: Course, verdict: Verdict, by
         "plan": plan.name,
         "trial": trial.id,
         "jobs": [job for stage in course.stages for job in stage.jobs],
-        "variable": trial.variable,
-        "from": trial.from_,
-        "to": trial.to,
+        **encode_change(trial),
         "pass": trial.pass_,
-        "candidate": candidate,
+        "candidate": trial.candidate,
         "defaults": trial.defaults,
         "stage": str(verdict.purpose),
         "search": numbers(read_of(course.search)),
@@ -232,7 +235,7 @@ def verdict_row(plan: Plan, seen: Standing, course: Course, verdict: Verdict, by
     }
     if verdict.call is Call.ADOPT:
         body["weights"] = dict(seen.best.weights)
-        body["adopted"] = player_hash({**seen.best.weights, **candidate})
+        body["adopted"] = player_hash({**seen.best.weights, **trial.candidate})
     return body | (numbers(verdict.read) or {"effect": None, "se": None, "n": 0, "interval": None})
 
 

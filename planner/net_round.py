@@ -121,6 +121,10 @@ class Judge:
     def players(self) -> dict[str, dict[str, str]]:
         return {"candidate": self.candidate.player, "best": self.best.player}
 
+    def players_on(self, _seed: int) -> dict[str, dict[str, str]]:
+        """The same on every seed."""
+        return self.players
+
     @property
     def hashes(self) -> dict[str, str]:
         return {"candidate": self.candidate.sha256, "best": self.best.sha256}

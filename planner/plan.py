@@ -12,8 +12,6 @@ from planner.policy import POLICIES
 from planner.space import Space, complaints, read_space
 from planner.stats import LEAST_SEEDS
 
-LATER = ("screen", "race", "spsa")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetPlan:
@@ -42,7 +40,9 @@ class Plan:
     deterministic: bool = True
     play_timeout_s: float = 60.0
     needs: tuple[str, ...] = ()
-    policy: str = "rotate"
+    policy: str = "screen"
+    floor: float = 0.1
+    horizon: int = 36_000
     net: NetPlan = field(default_factory=NetPlan)
     files: tuple[Path, ...] = ()  # where it was read from: plan.toml first
 
@@ -67,6 +67,7 @@ def _count(value: Any) -> bool:
 
 
 SECONDS_MOST = 1_000_000
+PLAYS_MOST = 1_000_000_000
 CORES_MOST = 4096
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 
@@ -111,7 +112,11 @@ NET: Mapping[str, _Rule] = {
     "train_needs": _TAGS,
     "judge_needs": _TAGS,
 }
-POLICY: Mapping[str, _Rule] = {"name": (_text, "a policy's name")}
+POLICY: Mapping[str, _Rule] = {
+    "name": (_text, "a policy's name"),
+    "floor": (lambda v: _number(v) and 0 <= v < 1, "a number from 0 to under 1"),
+    "horizon": (lambda v: _number(v) and v == int(v) and 2 <= v <= PLAYS_MOST, "a whole number of plays from 2"),
+}
 TABLES = {"trial": TRIAL, "net": NET, "policy": POLICY}
 
 
@@ -129,7 +134,7 @@ def read_plan(path: Path) -> Plan:
     table = doc.table
     trial = dict(table.get("trial", {}))
     trial["needs"] = tuple(trial.get("needs", ()))
-    policy = table.get("policy", {}).get("name", "rotate")
+    policy = dict(table.get("policy", {}))
     space = read_space(space_path)
     net: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in table.get("net", {}).items()
@@ -138,7 +143,8 @@ def read_plan(path: Path) -> Plan:
         name=table["name"],
         census=tuple(table["census"]),
         space=space,
-        policy=policy,
+        policy=policy.pop("name", "screen"),
+        **policy,
         net=NetPlan(**net),
         files=(path, space_path),
         **trial,
@@ -165,7 +171,8 @@ def _errors(doc: Doc) -> Iterator[str]:
         table = doc.table.get(key, {})
         if isinstance(table, dict):
             yield from _check(doc, (key,), table, rules)
-            yield from (_no_rounds if key == "net" else _not_yet)(doc, key, table)
+            yield from _no_rounds(doc, key, table) if key == "net" else ()
+            yield from _no_policy(doc, key, table) if key == "policy" else ()
 
 
 def _check(doc: Doc, keys: tuple[str, ...], table: Mapping[str, Any], rules: Mapping[str, _Rule]) -> Iterator[str]:
@@ -184,11 +191,8 @@ def _no_rounds(doc: Doc, key: str, table: Mapping[str, Any]) -> Iterator[str]:
         yield from (doc.complaint((key, name), "is missing: a share above 0 needs it") for name in missing)
 
 
-def _not_yet(doc: Doc, key: str, table: Mapping[str, Any]) -> Iterator[str]:
-    """What the contract has and this version has not: said, never ignored."""
-    name = table.get("name", "rotate")
+def _no_policy(doc: Doc, key: str, table: Mapping[str, Any]) -> Iterator[str]:
+    name = table.get("name", "screen")
     here = ", ".join(f'"{policy}"' for policy in POLICIES)
-    if key == "policy" and name in LATER:
-        yield doc.complaint(("policy", "name"), f'"{name}" comes in a later version; this one has {here}')
-    elif key == "policy" and _text(name) and name not in POLICIES:
-        yield doc.complaint(("policy", "name"), f'no policy is called "{name}"; this version has {here}')
+    if _text(name) and name not in POLICIES:
+        yield doc.complaint((key, "name"), f'no policy is called "{name}"; there are {here}')

@@ -13,10 +13,12 @@ from typing import Any, BinaryIO
 from fleetd import BadData, BadSettings, Row, encode_json, find_program, seconds
 from planner.census import Answer, Play, collect
 from planner.net_round import Judge
+from planner.screen import SCREEN, Screen
 from planner.trial import READS, TRIAL, Block, decode_reads, is_void
 
 WRITE_EVERY_S = 0.5
 PLAYERS = ("candidate", "best")
+READ = (TRIAL, SCREEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +29,7 @@ class Known:
     scores: Mapping[tuple[str, int], float] = field(default_factory=dict)
 
 
-def known_reads(rows: Iterable[Row], block: Block | Judge, build: str | None, job: str) -> Known:
+def known_reads(rows: Iterable[Row], block: Block | Judge | Screen, build: str | None, job: str) -> Known:
     """The scores in these rows of one host that hold for this block: same plan, seconds and build.
 
     Of an engine on a clock only this very job's earlier attempts count: what a stop left is not played again.
@@ -36,7 +38,7 @@ def known_reads(rows: Iterable[Row], block: Block | Judge, build: str | None, jo
     known: dict[tuple[str, int], float] = {}
     for row in rows:
         result, payload = row.body.get("result"), row.body.get("payload")
-        if not isinstance(result, dict) or not isinstance(payload, dict) or payload.get("schema") != TRIAL:
+        if not isinstance(result, dict) or not isinstance(payload, dict) or payload.get("schema") not in READ:
             continue
         same = (payload.get("name"), payload.get("seconds"), payload.get("census"), result.get("build"))
         if same != (block.name, block.seconds, list(block.census), build):
@@ -82,7 +84,7 @@ def replaced_by(rows: Iterable[Row], block: Block, created: float) -> str | None
     return next((str(body.get("trial")) for body in ours), None)
 
 
-def census_command(block: Block | Judge, environ: Mapping[str, str]) -> list[str]:
+def census_command(block: Block | Judge | Screen, environ: Mapping[str, str]) -> list[str]:
     """The argv with {build} filled in and its program found: by find_program. Raises BadSettings, NotFound."""
     build = environ.get("FLEET_BUILD", "")
     if not build and any("{build}" in word for word in block.census):
@@ -102,7 +104,7 @@ def check_census(census: Sequence[str], environ: Mapping[str, str]) -> None:
 class Sheet:
     """The scores of one job as they come in."""
 
-    def __init__(self, block: Block | Judge, known: Known, build: str | None) -> None:
+    def __init__(self, block: Block | Judge | Screen, known: Known, build: str | None) -> None:
         self._block = block
         self._build = build
         self.hashes = block.hashes
@@ -130,8 +132,8 @@ class Sheet:
 
     def plays(self) -> list[Play]:
         """What is still to be played, a seed's two plays side by side."""
-        players, seconds = self._block.players, self._block.seconds
-        return [Play(id=i, player=players[p], seed=s, seconds=seconds) for i, (p, s) in self._due.items()]
+        players, seconds = self._block.players_on, self._block.seconds
+        return [Play(id=i, player=players(s)[p], seed=s, seconds=seconds) for i, (p, s) in self._due.items()]
 
     def hear(self, answer: Answer) -> dict[str, Any]:
         """Take the answer down; gives it back with its player and seed, for the record."""

@@ -38,13 +38,13 @@ class Variable:
         bounded = min(max(value, self.low), self.high)
         return value if bounded == value and self.type == "float" else self.typed(bounded)
 
-    def moved(self, value: float, direction: int) -> float | None:
-        """The value one step up (+1) or down (-1), cut at the bound; None at the bound: under half a step is left."""
+    def moved(self, value: float, direction: int, steps: int = 1) -> float | None:
+        """The value so many steps up (+1) or down (-1), cut at the bound; None at the bound: under half a step is left."""
         bound = self.high if direction > 0 else self.low
-        room = (bound - value) * direction
+        room, far = (bound - value) * direction, steps * self.step
         if room < self.step * (0.5 - 1e-9) or room <= 0.0:
             return None
-        to = self.typed(bound if room < self.step else value + direction * self.step)
+        to = self.typed(bound if room < far else value + direction * far)
         return None if to == value else to
 
 

@@ -54,6 +54,20 @@ def past_gate(read: Paired) -> bool:
     return read.n >= LEAST_SEEDS and read.mean > t_quantile(GATE, read.n - 1) * read.se
 
 
+def looks(seeds: int) -> tuple[int, ...]:
+    """After how many of the seeds they are looked at: a quarter, a half, all; no look under LEAST_SEEDS."""
+    return (*(n for n in (-(-seeds // 4), -(-seeds // 2)) if LEAST_SEEDS <= n < seeds), seeds)
+
+
+def past(read: Paired, z: float) -> bool:
+    """Whether the mean is past so many standard errors of the normal distribution, by Student's t at the same level."""
+    return read.n >= LEAST_SEEDS and read.mean > t_quantile(normal_cdf(z), read.n - 1) * read.se
+
+
+def normal_cdf(z: float) -> float:
+    return 0.5 * math.erfc(-z / math.sqrt(2.0))
+
+
 def seeds_needed(effect: float, sd: float) -> int | None:
     """How many seeds get such an effect past the gate with 80 %; None when no reasonable number does."""
     if effect == 0.0:

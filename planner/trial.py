@@ -5,7 +5,9 @@ payload   schema       "fleet.trial/1"                    name      the plan's n
           purpose      "search" or "heldout"              seeds     [low, high) that this job reads
           trial        its id                             span      [low, high) of all the trial's blocks
           of           the trial that it reads again      pass      of the rotation
+          looks        after how many of them the reads are judged
           variable     what changes, `from` and `to`      candidate {what differs from the best}
+          pairs        of a leap, in place of variable, from and to: read of the slopes when it was made
           best         {"defaults": hash, "weights": {all of them}}
           play_timeout_s, deterministic                   as in plan.toml
           title        the change and the seeds, for people
@@ -23,7 +25,8 @@ A trial is known by the hash of what it is (players, seeds, seconds): the same t
 import hashlib
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from fleetd import BadData, encode_json
@@ -37,26 +40,51 @@ PASS_MOST = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """A candidate beside the best: one variable changed, and the search seeds it is read on."""
+class Change:
+    """One variable's."""
 
-    id: str
     variable: str
     from_: float
     to: float
-    defaults: str
-    pass_: int
-    seconds: float
-    of: str | None = None
 
     @property
     def direction(self) -> int:
         return 1 if self.to > self.from_ else -1
 
-    @property
-    def change(self) -> str:
+    def __str__(self) -> str:
         """flank.enemy_health 0.25 → 0.35."""
         return f"{self.variable} {self.from_:g} → {self.to:g}".replace(" -", " −")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A candidate beside the best: one variable changed, or a leap of many along their slopes."""
+
+    id: str
+    changes: tuple[Change, ...]
+    defaults: str
+    pass_: int
+    seconds: float
+    of: str | None = None
+    pairs: int | None = None  # of a leap: read of the slopes when it was made
+
+    @property
+    def single(self) -> Change | None:
+        """The one change; None for a leap."""
+        return self.changes[0] if self.pairs is None else None
+
+    @property
+    def candidate(self) -> dict[str, float]:
+        """What differs from the best."""
+        return {change.variable: change.to for change in self.changes}
+
+    @property
+    def change(self) -> str:
+        """flank.enemy_health 0.25 → 0.35; of a leap its size."""
+        if change := self.single:
+            return str(change)
+        count = len(self.changes)
+        return f"{count} variable{'s' * (count != 1)} along their slopes after {self.pairs:,} pairs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +97,8 @@ class Block:
     purpose: Purpose
     seeds: Span
     span: Span
+    looks: tuple[int, ...]  # after how many seeds of the span the reads are judged; the last: after all
     best: Mapping[str, float]
-    candidate: Mapping[str, float] = field(default_factory=dict)
     play_timeout_s: float
     deterministic: bool
 
@@ -78,9 +106,13 @@ class Block:
     def players(self) -> dict[str, dict[str, Any]]:
         """Both, as a census takes them."""
         return {
-            "candidate": {"weights": {**self.best, **self.candidate}},
+            "candidate": {"weights": {**self.best, **self.trial.candidate}},
             "best": {"weights": dict(self.best)},
         }
+
+    def players_on(self, _seed: int) -> dict[str, dict[str, Any]]:
+        """The same on every seed."""
+        return self.players
 
     @property
     def hashes(self) -> dict[str, str]:
@@ -127,14 +159,20 @@ def encode_block(block: Block) -> dict[str, Any]:
         "pass": trial.pass_,
         "seeds": [block.seeds.low, block.seeds.high],
         "span": [block.span.low, block.span.high],
-        "variable": trial.variable,
-        "from": trial.from_,
-        "to": trial.to,
-        "candidate": dict(block.candidate),
+        "looks": list(block.looks),
+        **encode_change(trial),
+        "candidate": trial.candidate,
         "best": {"defaults": trial.defaults, "weights": dict(block.best)},
         "play_timeout_s": block.play_timeout_s,
         "deterministic": block.deterministic,
     }
+
+
+def encode_change(trial: Trial) -> dict[str, Any]:
+    """What a payload or a verdict's row says of the change, beside `candidate`."""
+    if change := trial.single:
+        return {"variable": change.variable, "from": change.from_, "to": change.to}
+    return {"variable": None, "from": None, "to": None, "pairs": trial.pairs}
 
 
 def decode_block(payload: Mapping[str, Any]) -> Block:
@@ -154,15 +192,15 @@ def stray_seeds(block: Block) -> str | None:
 
 def _block(payload: Mapping[str, Any]) -> Block:
     best = payload["best"]
+    best_weights = decode_weights(best["weights"])
     trial = Trial(
         id=str(payload["trial"]),
-        variable=str(payload["variable"]),
-        from_=number_of(payload["from"]),
-        to=number_of(payload["to"]),
+        changes=_changes(payload, best_weights),
         defaults=str(best["defaults"]),
-        pass_=_pass(payload["pass"]),
+        pass_=_whole(payload["pass"], 1, "pass"),
         seconds=number_of(payload["seconds"]),
         of=None if payload.get("of") is None else str(payload["of"]),
+        pairs=None if payload["variable"] is not None else _whole(payload["pairs"], 0, "count of pairs"),
     )
     return Block(
         trial=trial,
@@ -170,9 +208,9 @@ def _block(payload: Mapping[str, Any]) -> Block:
         census=tuple(str(word) for word in payload["census"]),
         purpose=Purpose(payload["purpose"]),
         seeds=decode_span(payload["seeds"]),
-        span=decode_span(payload["span"]),
-        best=decode_weights(best["weights"]),
-        candidate=decode_weights(payload["candidate"]),
+        span=(span := decode_span(payload["span"])),
+        looks=_looks(payload.get("looks", [len(span)]), len(span)),
+        best=best_weights,
         play_timeout_s=float(number_of(payload["play_timeout_s"])),
         deterministic=bool(payload["deterministic"]),
     )
@@ -197,9 +235,26 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
-def _pass(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= PASS_MOST:
-        raise ValueError(f"{str(value)[:80]!r} is no pass")
+def _changes(payload: Mapping[str, Any], best: Mapping[str, float]) -> tuple[Change, ...]:
+    candidate = decode_weights(payload["candidate"])
+    if payload["variable"] is not None:
+        from_, to = number_of(payload["from"]), number_of(payload["to"])
+        return (Change(variable=str(payload["variable"]), from_=from_, to=to),)
+    if not candidate:
+        raise ValueError("a leap changes nothing")
+    return tuple(Change(variable=name, from_=best[name], to=to) for name, to in candidate.items())
+
+
+def _looks(value: Any, seeds: int) -> tuple[int, ...]:
+    looks = tuple(_whole(look, 1, "look") for look in value)
+    if not looks or looks[-1] != seeds or any(a >= b for a, b in pairwise(looks)):
+        raise ValueError(f"{str(value)[:80]} are no looks at {seeds} seeds")
+    return looks
+
+
+def _whole(value: Any, least: int, what: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= PASS_MOST:
+        raise ValueError(f"{str(value)[:80]!r} is no {what}")
     return value
 
 
@@ -220,6 +275,10 @@ class Reads:
     errors: Mapping[str, int] = field(default_factory=dict)
     build: str | None = None
     rules: Any = None
+
+    def before(self, seed: int) -> "Reads":
+        """Those of lower seeds."""
+        return replace(self, scores={s: pair for s, pair in self.scores.items() if s < seed})
 
     def pairs(self) -> dict[int, tuple[float, float]]:
         """The seeds on which both players have a score."""

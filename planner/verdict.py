@@ -1,7 +1,10 @@
 """The verdict: reads → ADOPT, KEEP or MORE, and the sentence that says why.
 
-Search proposes: a candidate past two standard errors (stats.past_gate) gets held-out seeds. Held-out decides: past two
-there too, alone and never pooled with the search, it is adopted. Everything else is kept out with its reason.
+Search proposes: a candidate past two standard errors gets held-out seeds; a leap along the slopes of many variables gets them
+at once. Held-out decides, alone and never pooled with the search: it is looked at after a quarter, a half and all of its seeds,
+and adopted when past 3.0, 2.7, 2.4 standard errors at one of them. A raced search is looked at as often. At each look, what
+is hopeless ends. Everything that is not adopted is kept out with its reason. Rows of one look, as older ledgers have
+them, decide past two standard errors.
 """
 
 import math
@@ -13,7 +16,7 @@ from typing import Any
 
 from planner.seeds import Purpose
 from planner.standing import REPLACED, Course, Stage
-from planner.stats import LEAST_SEEDS, Paired, paired, past_gate, seeds_needed
+from planner.stats import LEAST_SEEDS, Paired, paired, past, seeds_needed
 from planner.trial import is_void
 
 
@@ -40,6 +43,27 @@ class Verdict:
 WAIT = Verdict(call=Call.WAIT)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """At one look: past so many standard errors it has passed, under so many it is hopeless."""
+
+    passed: float
+    hopeless: float
+
+
+GATE = Rule(passed=2.0, hopeless=2.0)
+HELDOUT = (Rule(passed=3.0, hopeless=0.3), Rule(passed=2.7, hopeless=0.3), Rule(passed=2.4, hopeless=2.4))
+RACE = (Rule(passed=3.0, hopeless=0.25), Rule(passed=2.5, hopeless=1.0), GATE)
+WORDS = {2.0: "two", 2.4: "2.4", 2.5: "2.5", 2.7: "2.7", 3.0: "three"}
+
+
+def rules_of(purpose: Purpose, looks: int) -> tuple[Rule, ...]:
+    """The last ones, where there are fewer looks; of a single look the plain gate."""
+    if looks == 1:
+        return (GATE,)
+    return (HELDOUT if purpose is Purpose.HELDOUT else RACE)[-looks:]
+
+
 def judge(course: Course, *, current: bool) -> Verdict:
     """The verdict on a trial that has none yet; `current`: it is read against the best that stands now."""
     if not current:
@@ -64,23 +88,35 @@ def _replaced(course: Course) -> Verdict:
 
 
 def _stage(course: Course, stage: Stage, purpose: Purpose) -> Verdict:
-    if stage.alive or not (stage.failures or stage.complete):
-        return WAIT
-    read, call = usable(stage), Call.KEEP
+    """The first look that decides."""
+    for seeds, rule in zip(stage.looks, rules_of(purpose, len(stage.looks)), strict=True):
+        part = stage if seeds == stage.looks[-1] else stage.first(seeds)
+        if not (part.complete_to(seeds) or stage.failures) or (stage.failures and stage.alive):
+            return WAIT
+        if (verdict := _look(course, part, purpose, rule)) is not None:
+            return verdict
+    return WAIT
+
+
+def _look(course: Course, part: Stage, purpose: Purpose, rule: Rule) -> Verdict | None:
+    """None: go on reading."""
+    read, call = usable(part), Call.KEEP
     if isinstance(read, tuple):
         reason, words = read
-    elif not past_gate(read):
-        reason, words = short_of(read)
-    else:
+    elif past(read, rule.passed):
         call = Call.ADOPT if purpose is Purpose.HELDOUT else Call.MORE
-        reason, words = _passed(course, read, call)
+        reason, words = _passed(course, read, call, rule)
+    elif rule.hopeless < rule.passed and read.mean > rule.hopeless * read.se:
+        return None
+    else:
+        reason, words = short_of(read, rule)
     head = "held-out " if purpose is Purpose.HELDOUT else ""
     return Verdict(
         call=call,
         reason=reason,
         sentence=f"{course.trial.change}: {head}{words}",
         purpose=purpose,
-        read=read_of(stage),
+        read=read_of(part),
     )
 
 
@@ -99,21 +135,23 @@ def usable(stage: Stage) -> Paired | tuple[str, str]:
     return ("no seed changed", f"no seed of {read.n} changed, the best stays") if read.still else read
 
 
-def _passed(course: Course, read: Paired, call: Call) -> tuple[str, str]:
-    past = f"{summary(read)}, past two standard errors"
+def _passed(course: Course, read: Paired, call: Call, rule: Rule) -> tuple[str, str]:
+    said = f"{summary(read)}, past {WORDS[rule.passed]} standard errors"
     if call is Call.MORE:
-        return "past the gate", f"{past}: held-out seeds decide"
+        return "past the gate", f"{said}: held-out seeds decide"
     search = read_of(course.search)
-    return "past the gate", f"{past}, adopted" + (f" (search {effect(search)})" if search else "")
+    return "past the gate", f"{said}, adopted" + (f" (search {effect(search)})" if search else "")
 
 
-def short_of(read: Paired) -> tuple[str, str]:
-    """The reason and the words for a read that is not past the gate."""
+def short_of(read: Paired, rule: Rule = GATE) -> tuple[str, str]:
+    """The reason and the words for a read that has not passed."""
     if read.n < LEAST_SEEDS:
         needed = seeds_needed(read.mean, read.sd) if read.n > 1 and read.mean > 0 else None
         hint = f"; about {needed} seeds would show it" if needed and needed > read.n else ""
         return "too few seeds", f"{summary(read)}, the best stays{hint}"
-    return "not past two standard errors", f"{summary(read)}, the best stays"
+    if rule.hopeless < rule.passed:
+        return "hopeless", f"{summary(read)}, more seeds are not worth their time, the best stays"
+    return f"not past {WORDS[rule.passed]} standard errors", f"{summary(read)}, the best stays"
 
 
 def _why(stage: Stage) -> str:

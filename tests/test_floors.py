@@ -34,8 +34,8 @@ ENGINE_FLOORS = (
 PLANNER_FLOORS = (
     ("arena",),
     ("brain",),
-    ("census", "space", "seeds", "stats", "trial", "opinion", "net_round", "train"),
-    ("facts", "best", "standing", "policy", "plan", "edits", "verdict", "reading", "rounds", "union"),
+    ("census", "space", "seeds", "stats", "trial", "opinion", "screen", "net_round", "train"),
+    ("facts", "screened", "best", "standing", "policy", "plan", "edits", "verdict", "reading", "rounds", "union"),
     ("due", "fill", "reward_turns", "round_due", "round_jobs"),
 )
 

@@ -1,12 +1,13 @@
-"""Policies: standing + room → trials. Pure functions behind one gate (verdict.judge)."""
+"""Policies: standing + room → what to ask for. Pure functions behind one gate (verdict.judge)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from planner.policy.rotate import DIRECTIONS, Move, moves, rotate
-from planner.space import Space
-from planner.standing import Standing
+from planner.policy.asks import Ask, Leap, Move, Pairs, Policy, Terms
+from planner.policy.race import race
+from planner.policy.rotate import DIRECTIONS, moves, rotate
+from planner.policy.screen import screen
+from planner.policy.spsa import spsa
 
-Policy = Callable[[Standing, Space, int], list[Move]]
-POLICIES: Mapping[str, Policy] = {"rotate": rotate}
+POLICIES: Mapping[str, Policy] = {"screen": screen, "race": race, "rotate": rotate, "spsa": spsa}
 
-__all__ = ["DIRECTIONS", "POLICIES", "Move", "Policy", "moves", "rotate"]
+__all__ = ["DIRECTIONS", "POLICIES", "Ask", "Leap", "Move", "Pairs", "Policy", "Terms", "moves", "race", "rotate"]

@@ -4,32 +4,31 @@ A trial that was overtaken by an adoption gets its turn again in the same pass, 
 bound has no trial in that direction.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
+from planner.policy.asks import Ask, Move, Terms
 from planner.space import Space, Variable
 from planner.standing import Standing
 
 DIRECTIONS = (1, -1)
+Turn = tuple[Variable, float, float | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """One variable's change, and the pass it belongs to."""
-
-    variable: str
-    from_: float
-    to: float
-    pass_: int
-
-
-def rotate(standing: Standing, space: Space, room: int) -> list[Move]:
+def rotate(standing: Standing, terms: Terms, room: int) -> list[Ask]:
     """The next `room` trials; fewer only when no variable can move at all."""
-    possible = [(v.name, value, to) for v, value, to in moves(standing, space) if to is not None]
+    return [*in_turn(standing, list(moves(standing, terms.space)), room)]
+
+
+def in_turn(standing: Standing, turns: Sequence[Turn], room: int) -> list[Move]:
+    """The moves that this pass has not tried yet, then those of the next passes."""
+    possible = [(v.name, value, to) for v, value, to in turns if to is not None]
     tried = {
-        (course.trial.variable, course.trial.direction)
+        (change.variable, change.direction)
         for course in standing.courses.values()
-        if course.trial.pass_ == standing.pass_ and course.trial.of is None and not standing.expired(course)
+        if (change := course.trial.single)
+        and course.trial.pass_ == standing.pass_
+        and course.trial.of is None
+        and not standing.expired(course)
     }
     turn = [(name, value, to) for name, value, to in possible if (name, 1 if to > value else -1) not in tried]
     found: list[Move] = []
@@ -40,7 +39,7 @@ def rotate(standing: Standing, space: Space, room: int) -> list[Move]:
     return found[:room]
 
 
-def moves(standing: Standing, space: Space) -> Iterator[tuple[Variable, float, float | None]]:
+def moves(standing: Standing, space: Space) -> Iterator[Turn]:
     """(variable, value, where to) for up and down of every weight, in order; nowhere to at a bound."""
     for variable in space.weights():
         value = standing.best.weights[variable.name]

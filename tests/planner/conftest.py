@@ -20,11 +20,11 @@ HILL = Path(__file__).resolve().parent.parent / "rigs" / "hill.py"
 VARIABLES = ("good", "bad", "null")
 
 
-def plan_text(*, trouble=(), **trial):
+def plan_text(*, trouble=(), policy="rotate", **trial):
     census = json.dumps([sys.executable, str(HILL), "census", *trouble])
     settings = {"seeds": 20, "seconds": 1, "heldout": 120} | trial
     lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
-    return "\n".join([f'name = "hill"\ncensus = {census}\n[trial]', *lines]) + "\n"
+    return "\n".join([f'name = "hill"\ncensus = {census}\n[policy]\nname = "{policy}"\n[trial]', *lines]) + "\n"
 
 
 def space_text(*names, low=-1.0, high=1.0, step=0.5):

@@ -121,6 +121,12 @@ def test_an_adoption_names_the_weights_it_leads_from_and_the_rows_it_rests_on(wo
     assert all(row.body["payload"]["best"]["weights"] == adopted.body["weights"] for row in rows)
 
 
+def asked(farm, trial):
+    """The jobs of that trial that wait."""
+    payloads = {id_: farm.spool.read_waiting(id_).payload for id_ in farm.spool.waiting()}
+    return [id_ for id_, payload in payloads.items() if payload["trial"] == trial]
+
+
 def test_an_adoption_whose_held_out_reads_are_voided_stands_no_more_and_is_read_again(worked):
     worked.plan("fill", "--count", "0")
     adopted, rows = rests(worked)
@@ -132,10 +138,10 @@ def test_an_adoption_whose_held_out_reads_are_voided_stands_no_more_and_is_read_
     assert [row.body["rows"] for row in taken] == [[{"host": adopted.host, "seq": adopted.seq}]]
     assert "taken back: the reads that it rests on were voided (bad memory)" in worked.plan("log").stdout
     worked.plan("fill", "--depth", "20")
-    again = [id_ for id_ in worked.spool.waiting() if worked.spool.read_waiting(id_).payload["trial"] == trial]
-    assert len(again) == len(rows)
-    assert all(worked.run_job(id_)["plays"] for id_ in again)
-    worked.plan("fill", "--count", "0")
+    assert len(asked(worked, trial)) == 1  # up to the first look
+    while again := asked(worked, trial):
+        assert all(worked.run_job(id_)["plays"] for id_ in again)
+        worked.plan("fill", "--depth", "20")
     assert fold(worked)[1].best.defaults == before.defaults
     worked.plan("fill", "--count", "0")
     assert len([row for row in worked.rows("void") if row.body.get("trial") == trial]) == 1

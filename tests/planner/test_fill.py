@@ -94,9 +94,10 @@ def test_trials_of_a_pass_share_their_search_seeds(farm):
     assert spans(farm, "search") == {(1, 21), (21, 41)}
 
 
-def test_held_out_seeds_are_fresh_in_blocks_and_first_in_the_queue(farm):
+def test_held_out_seeds_are_fresh_asked_for_look_by_look_and_first_in_the_queue(farm):
     held = until_heldout(farm)
-    assert [tuple(p["seeds"]) for p in held[:2]] == [(500_000_000, 500_000_060), (500_000_060, 500_000_120)]
+    assert tuple(held[0]["seeds"]) == (500_000_000, 500_000_030)
+    assert (held[0]["span"], held[0]["looks"]) == ([500_000_000, 500_000_120], [30, 60, 120])
     assert farm.spool.waiting()[0].startswith("40-")
     farm.run()
     farm.plan("fill", "--depth", "1")

@@ -175,7 +175,7 @@ def test_held_out_reads_that_say_no_refuse_the_adoption(farm):
     farm.run()
     done = farm.plan("adopt", trial, ok=False)
     assert done.returncode == 1
-    assert "no seed of 120 changed" in done.stderr
+    assert "no seed of 30 changed" in done.stderr
     assert not [row for row in farm.rows("adopt") if row.body["variable"] == "null"]
 
 
@@ -242,7 +242,7 @@ def test_options_stand_before_and_after_the_command(farm):
 
 def test_later_commands_are_not_there_yet():
     commands = next(a.choices for a in build_parser()._actions if a.dest == "command")
-    assert set(commands) == {"init", "fill", "next", "suggest", "best", "adopt", "log", "feedback", "read"}
+    assert set(commands) == {"init", "fill", "next", "suggest", "best", "adopt", "log", "feedback", "merge", "read"}
 
 
 def test_colour_comes_only_when_asked_for(judged):

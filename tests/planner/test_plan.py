@@ -18,7 +18,7 @@ def plan(tmp_path, text, space=SPACE):
 def test_what_is_not_said_has_the_real_defaults(tmp_path):
     read = read_plan(plan(tmp_path, PLAN))
     assert (read.seeds, read.seconds, read.heldout, read.cores, read.deterministic) == (55, 900, 400, 1, True)
-    assert (read.policy, read.census) == ("rotate", ("play",))
+    assert (read.policy, read.census) == ("screen", ("play",))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,8 @@ def test_what_is_not_said_has_the_real_defaults(tmp_path):
         (PLAN + '[trial]\nneeds = ["gpu", "a b"]\n', "plan.toml:4:1: trial.needs: expected a list of tags, each of"),
         (PLAN + '[trial]\nneeds = [""]\n', "trial.needs: expected a list of tags, each of"),
         ('name = "x"\n', "census: is missing"),
-        (PLAN + '[policy]\nname = "screen"\n', 'plan.toml:4:1: policy.name: "screen" comes in a later version'),
+        (PLAN + "[policy]\nfloor = 1\n", "plan.toml:4:1: policy.floor: expected a number from 0 to under 1, got 1"),
+        (PLAN + "[policy]\nhorizon = 0.5\n", "policy.horizon: expected a whole number of plays from 2"),
         (PLAN + '[policy]\nname = "magic"\n', 'no policy is called "magic"'),
         (PLAN + "[net]\nshare = 0.5\n", "plan.toml:3:1: net.train: is missing: a share above 0 needs it"),
         ("trial = 3\n" + PLAN, "trial: expected a table"),

@@ -5,10 +5,11 @@ import pytest
 from planner.seeds import Purpose, Span
 from planner.standing import Course, Stage
 from planner.stats import paired
-from planner.trial import Reads, Trial
+from planner.trial import Change, Reads, Trial
 from planner.verdict import Call, effect, judge, summary
 
-TRIAL = Trial(id="t1", variable="flank", from_=0.25, to=0.35, defaults="d", pass_=1, seconds=900)
+CHANGE = Change(variable="flank", from_=0.25, to=0.35)
+TRIAL = Trial(id="t1", changes=(CHANGE,), defaults="d", pass_=1, seconds=900)
 HELDOUT_FROM = 500_000_000
 
 
@@ -17,7 +18,7 @@ def stage(differences, purpose=Purpose.SEARCH, build=None, **changes):
     span = Span(low, low + len(differences))
     scores = {low + k: (None, 0.0) if d is None else (1.0 + d, 1.0) for k, d in enumerate(differences)}
     reads = {span: Reads(scores=scores, build=build, errors={"no luck": 1})}
-    return Stage(**({"span": span, "reads": reads, "jobs": ("j1",)} | changes))
+    return Stage(**({"span": span, "looks": (len(span),), "reads": reads, "jobs": ("j1",)} | changes))
 
 
 def spread_out(mean, se, n):
@@ -87,8 +88,46 @@ def test_no_pair_at_all_is_void():
 
 
 def test_a_trial_waits_while_any_of_its_jobs_is_out():
-    assert verdict(stage([0.5] * 55, alive={"j2": Span(56, 60)})).call is Call.WAIT
-    assert verdict(stage([0.5] * 55, span=Span(1, 101))).call is Call.WAIT
+    assert verdict(stage([0.5] * 55, alive={"j2": Span(50, 56)})).call is Call.WAIT
+    assert verdict(stage([0.5] * 55, span=Span(1, 101), looks=(100,))).call is Call.WAIT
+
+
+def looked(differences, looks, purpose=Purpose.HELDOUT):
+    return stage(differences, purpose, looks=(*looks, len(differences)))
+
+
+@pytest.mark.parametrize(
+    ("read", "looks", "call"),
+    [
+        ((0.31, 0.10, 100), (25, 50), Call.ADOPT),
+        ((0.26, 0.10, 100), (25, 50), Call.ADOPT),
+        ((0.22, 0.10, 100), (25, 50), Call.KEEP),
+    ],
+)
+def test_held_out_seeds_are_looked_at_three_times_and_pass_at_their_own_bars(read, looks, call):
+    assert verdict(stage([1.0, 1.2] * 20), looked(spread_out(*read), looks)).call is call
+
+
+def test_the_first_look_that_decides_is_the_verdict_whatever_comes_after():
+    good, bad = [1.0, 1.1] * 15, [-9.0, -9.1] * 30
+    assert verdict(None, looked([*good, *bad], (30, 60))).call is Call.ADOPT
+    said = verdict(None, looked([-x for x in (*good, *bad)], (30, 60)))
+    assert (said.call, said.reason, said.read.n) == (Call.KEEP, "hopeless", 30)
+
+
+def test_a_look_that_does_not_decide_asks_for_the_next_ones_seeds_alone():
+    some = spread_out(0.15, 0.10, 30)
+    low = HELDOUT_FROM
+    part = stage(some, Purpose.HELDOUT, span=Span(low, low + 120), looks=(30, 60, 120))
+    assert verdict(None, part).call is Call.WAIT
+    assert part.gaps(100) == (Span(low + 30, low + 60),)
+
+
+def test_a_raced_trial_without_any_effect_ends_after_its_first_look():
+    said = verdict(looked([0.0] * 14, (), Purpose.SEARCH))
+    assert said.reason == "no seed changed"
+    raced = stage([0.0] * 14, span=Span(1, 56), looks=(14, 28, 55))
+    assert (verdict(raced).call, verdict(raced).reason) == (Call.KEEP, "no seed changed")
 
 
 def test_a_job_that_failed_for_good_ends_its_trial():
@@ -100,14 +139,14 @@ def test_a_job_that_failed_for_good_ends_its_trial():
 def test_blocks_of_two_builds_are_not_pooled():
     one = stage(spread_out(0.9, 0.1, 20), build="a")
     two = Reads(scores=dict.fromkeys(range(21, 41), (2.0, 1.0)), build="b")
-    both = Stage(span=Span(1, 41), reads={**one.reads, Span(21, 41): two})
+    both = Stage(span=Span(1, 41), looks=(40,), reads={**one.reads, Span(21, 41): two})
     assert verdict(both).reason == "builds differ"
 
 
 def test_blocks_under_two_sets_of_rules_are_not_pooled():
     one = stage(spread_out(0.9, 0.1, 20))
     two = Reads(scores=dict.fromkeys(range(21, 41), (2.0, 1.0)), rules=2)
-    both = Stage(span=Span(1, 41), reads={**one.reads, Span(21, 41): two})
+    both = Stage(span=Span(1, 41), looks=(40,), reads={**one.reads, Span(21, 41): two})
     assert verdict(both).reason == "rules differ"
 
 

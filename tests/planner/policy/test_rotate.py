@@ -4,11 +4,12 @@ from itertools import islice
 
 from planner.best import Best
 from planner.facts import Ruling
-from planner.policy import rotate
+from planner.policy import Terms
+from planner.policy import rotate as rotated
 from planner.seeds import Purpose, Span
 from planner.space import Space, Variable
 from planner.standing import Course, Stage, Standing
-from planner.trial import Trial, player_hash
+from planner.trial import Change, Trial, player_hash
 
 
 def space(*names, **changes):
@@ -21,7 +22,9 @@ def standing(space_, trials=(), reasons=(), pass_=1):
     courses = {}
     for trial, reason in zip(trials, [*reasons, *[None] * len(trials)], strict=False):
         ruling = Ruling(event="keep", at="", key=("h", 1), trial=trial.id, reason=reason, sentence="", body={})
-        courses[trial.id] = Course(trial=trial, search=Stage(span=Span(1, 21)), ruling=ruling if reason else None)
+        courses[trial.id] = Course(
+            trial=trial, search=Stage(span=Span(1, 21), looks=(20,)), ruling=ruling if reason else None
+        )
     best = Best(weights=weights, defaults=player_hash(weights))
     plays = dict.fromkeys(Purpose, 0)
     return Standing(best=best, courses=courses, draws=(), overlap=None, plays=plays, pass_=pass_, rulings=())
@@ -29,9 +32,12 @@ def standing(space_, trials=(), reasons=(), pass_=1):
 
 def trial(variable, to, space_, pass_=1, defaults=None):
     defaults = defaults or player_hash(space_.starts())
-    return Trial(
-        id=f"{variable}{to}{pass_}", variable=variable, from_=0.0, to=to, defaults=defaults, pass_=pass_, seconds=1
-    )
+    change = Change(variable=variable, from_=0.0, to=to)
+    return Trial(id=f"{variable}{to}{pass_}", changes=(change,), defaults=defaults, pass_=pass_, seconds=1)
+
+
+def rotate(standing_, names, room):
+    return rotated(standing_, Terms(space=names, seeds=20, seconds=1, heldout=40, floor=0.1, horizon=1000), room)
 
 
 def changes(moves):

@@ -1,0 +1,50 @@
+"""race: each variable up and down in turn, as rotate has it, by a step that adapts, and with an early end for the hopeless.
+
+A variable is first tried two steps to each side. What was adopted is tried twice as far next; what failed to both sides
+half as far, one step at least, and after that four steps: a variable that is flat nearby is not flat for ever.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.policy.asks import Ask, Terms
+from planner.policy.rotate import DIRECTIONS, in_turn
+from planner.space import Variable
+from planner.standing import Course, Standing
+
+FIRST, MOST = 2, 8
+AFTER = {8: 4, 4: 2, 2: 1, 1: 4}  # steps → steps, once both sides have failed
+
+
+def race(standing: Standing, terms: Terms, room: int) -> list[Ask]:
+    """The next `room` trials; fewer only when no variable can move at all."""
+    steps = {v.name: _steps(standing, v) for v in terms.space.weights()}
+    found = in_turn(standing, list(_moves(standing, terms, steps)), room)
+    return [replace(move, raced=True) for move in found]
+
+
+def _moves(standing: Standing, terms: Terms, steps: dict[str, int]) -> Iterator[tuple[Variable, float, float | None]]:
+    for variable in terms.space.weights():
+        value = standing.best.weights[variable.name]
+        for direction in DIRECTIONS:
+            yield variable, value, variable.moved(value, direction, steps[variable.name])
+
+
+def _steps(standing: Standing, variable: Variable) -> int:
+    """How far the variable goes next, by what became of its trials so far."""
+    steps, failed = FIRST, 0
+    for course in _ended(standing, variable.name):
+        if course.ruling and course.ruling.event == "adopt":
+            steps, failed = min(2 * steps, MOST), 0
+        else:
+            failed += 1
+            if failed == len(DIRECTIONS):
+                steps, failed = AFTER[steps], 0
+    return steps
+
+
+def _ended(standing: Standing, name: str) -> Iterator[Course]:
+    for course in standing.courses.values():
+        change = course.trial.single
+        if change and change.variable == name and course.ruling and not standing.expired(course):
+            yield course

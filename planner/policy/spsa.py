@@ -1,0 +1,69 @@
+"""spsa: simultaneous perturbation stochastic approximation (Spall 1992) with the schedule of the fishtest framework.
+
+At its k-th pair of N, the horizon's half, it plays θ ± c_k Δ and moves θ by r_k c_k Δ times the difference, in steps:
+c_k = C_END · (N / k)^0.101 and r_k c_k² = R_END · C_END² · ((A + N) / (A + k))^0.602 with A = N / 10. Screens in flight share
+their θ. At every eighth of the horizon θ is put to held-out seeds. The horizon, in plays, is [policy] horizon.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from planner.policy.asks import Ask, Leap, Pairs, Terms
+from planner.policy.screen import axes_of, changed_to, fitting
+from planner.policy.slopes import Vector
+from planner.screen import Shake, in_steps
+from planner.screened import Sheaf
+from planner.standing import Standing
+
+C_END: Final = 1.0  # steps
+R_END: Final = 0.002
+ALPHA, GAMMA, STABLE = 0.602, 0.101, 0.1
+CHECKS: Final = 8
+
+
+def spsa(standing: Standing, terms: Terms, room: int) -> list[Ask]:
+    """The next `room` asks; none more once the horizon is reached."""
+    n = terms.horizon // 2
+    start = start_of(terms)
+    sheaves = [sheaf for sheaf in fitting(standing, terms) if sheaf.screen.shake is Shake.MIRRORED]
+    pairs = sum(len(sheaf.differences) for sheaf in sheaves)
+    theta = followed(start, sheaves, n)
+    asks: list[Ask] = []
+    if leap := _check(standing, terms, theta, pairs, n):
+        asks.append(leap)
+    alive = sum(len(screen.seeds) for screen in standing.screened.alive.values())
+    while len(asks) < room and pairs + alive + terms.seeds * len(asks) < n:
+        reach = np.full(len(theta), C_END * (n / max(1, pairs)) ** GAMMA)
+        asks.append(Pairs(axes=axes_of(terms.space.weights(), theta, reach), shake=Shake.MIRRORED, pairs=pairs))
+    return asks[:room]
+
+
+def start_of(terms: Terms) -> Vector:
+    """The first best, in steps."""
+    starts = terms.space.starts()
+    return np.array([starts[v.name] / v.step for v in terms.space.weights()])
+
+
+def followed(theta: Vector, sheaves: list[Sheaf], n: int) -> Vector:
+    """θ after these screens' pairs."""
+    k = 0
+    for sheaf in sheaves:
+        seeds = sorted(sheaf.differences)
+        half = in_steps(sheaf.screen, seeds)
+        for row, seed in zip(half, seeds, strict=True):
+            k += 1
+            c = C_END * (n / k) ** GAMMA
+            a = R_END * C_END**2 * ((STABLE * n + n) / (STABLE * n + k)) ** ALPHA
+            theta = theta + a / c**2 * sheaf.differences[seed] * row
+    return theta
+
+
+def _check(standing: Standing, terms: Terms, theta: Vector, pairs: int, n: int) -> Leap | None:
+    """At each eighth, and not twice."""
+    leaps = [course for course in standing.courses.values() if course.trial.single is None]
+    last = max((course.trial.pairs or 0 for course in leaps), default=0)
+    if pairs * CHECKS // n == last * CHECKS // n or any(not c.ruling and standing.current(c) for c in leaps):
+        return None
+    changed = changed_to(terms.space.weights(), theta, standing)
+    return Leap(candidate=changed, pairs=pairs) if changed else None

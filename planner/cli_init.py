@@ -16,7 +16,7 @@ census = ["treadcore", "census"]     # plays in, scores out; {build} stands for 
 [trial]
 seeds = 55                           # of a search: they propose
 seconds = 900                        # of play
-heldout = 400                        # seeds that nobody used before: they decide
+heldout = 400                        # at most, of seeds that nobody used before: they decide
 cores = 1                            # what one census may use
 deterministic = true                 # the same play, the same score; false for an engine on a clock
 play_timeout_s = 300                 # no answer for so long: the play that is due hangs; a batch must fit in it
@@ -33,7 +33,8 @@ train_needs = []                     # tags that a host must have to train
 judge_needs = []                     # and to judge
 
 [policy]
-name = "rotate"                      # each variable up and down by its step, in turn
+name = "screen"                      # all variables at once, in mirrored pairs; also: race, rotate, spsa
+# floor = 0.1                        # of the search plays, for trials of single variables
 """
 
 RANGE = (-1.0, 1.0, 0.125)  # low, high, step of a reward term's weight
@@ -63,7 +64,7 @@ def init(args: argparse.Namespace, talk: Talk) -> int:
     talk.say(
         f"{len(read.space.weights())} variables, {read.seeds} seeds of {read.seconds:g} s, {read.heldout} held out"
     )
-    talk.say("next: fleet-plan fill queues trials, fleetd runs them, fleet up does it all")
+    talk.say("next: fleet-plan fill queues plays, fleetd runs them, fleet up does it all")
     return 0
 
 

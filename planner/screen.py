@@ -15,6 +15,7 @@ so that they are right on average. What leaves a range is cut at its bound.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -32,6 +33,8 @@ PARTS: Final = (
     4  # lengths of a screen's shakes beside the centre; a fifth kind of pair has one variable changed by a step
 )
 DIGITS: Final = 12  # of a played value, beside the point of its step
+FINEST: Final = 300  # digits after the point at most: what a double can scale by
+ID: Final = re.compile(r"s[0-9a-f]{10}", re.ASCII)
 _UNIT: Final = 2.0**-53
 
 Vector = npt.NDArray[np.float64]
@@ -143,36 +146,39 @@ def _columns(screen: Screen) -> Columns:
     return Columns(*np.array(rows).T)
 
 
-def _kind(screen: Screen, seeds: Sequence[int]) -> Numbers:
-    """Which length the pairs beside the centre have, (n, 1): 0 to PARTS - 1, or PARTS where one variable alone is changed."""
-    turn: Numbers = np.array(seeds)[:, None] - screen.seeds.low
-    return turn % (PARTS + 1)
+def _kind(seeds: Sequence[int]) -> Numbers:
+    """Which length the pairs beside the centre have, (n, 1): 0 to PARTS - 1, or PARTS where one variable alone is changed.
+
+    By the seed itself, so that screens of a few seeds come to every length and every variable, too.
+    """
+    kind: Numbers = np.array(seeds)[:, None] % (PARTS + 1)
+    return kind
 
 
 def _parts(screen: Screen, seeds: Sequence[int]) -> Vector | float:
     """Of the reach."""
     if screen.shake is Shake.MIRRORED:
         return 1.0
-    parts: Vector = (_kind(screen, seeds) + 1) / PARTS
+    parts: Vector = (_kind(seeds) + 1) / PARTS
     return parts
 
 
 def _alone(screen: Screen, seeds: Sequence[int]) -> Numbers:
     """(n, D): where a variable alone is changed."""
-    turn: Numbers = (np.array(seeds)[:, None] - screen.seeds.low) // (PARTS + 1) % len(screen.axes)
-    alone: Numbers = (_kind(screen, seeds) == PARTS) & (np.arange(len(screen.axes)) == turn)
+    turn: Numbers = np.array(seeds)[:, None] // (PARTS + 1) % len(screen.axes)
+    alone: Numbers = (_kind(seeds) == PARTS) & (np.arange(len(screen.axes)) == turn)
     return alone
 
 
 def _others(screen: Screen, seeds: Sequence[int]) -> Numbers:
     """(n, D): where another one alone is changed."""
-    others: Numbers = (_kind(screen, seeds) == PARTS) & ~_alone(screen, seeds)
+    others: Numbers = (_kind(seeds) == PARTS) & ~_alone(screen, seeds)
     return others
 
 
 def _played(by: Columns, value: Vector) -> Vector:
     """Inside the range, and to so many digits of the step."""
-    scale = 10.0 ** (DIGITS - 1 - np.floor(np.log10(by.step)))
+    scale = 10.0 ** np.minimum(DIGITS - 1 - np.floor(np.log10(by.step)), FINEST)
     return np.round(np.clip(value, by.low, by.high) * scale) / scale + 0.0
 
 
@@ -227,7 +233,7 @@ def decode_screen(payload: Mapping[str, Any]) -> Screen:
             census=tuple(str(word) for word in payload["census"]),
             seconds=number_of(payload["seconds"]),
             seeds=decode_span(payload["seeds"]),
-            axes=tuple(_axis(row) for row in payload["variables"]),
+            axes=_axes(payload["variables"]),
             defaults=str(payload["defaults"]),
             pairs=int(number_of(payload["pairs"])),
             shake=Shake(payload["shake"]),
@@ -239,17 +245,23 @@ def decode_screen(payload: Mapping[str, Any]) -> Screen:
 
 
 def _named(value: Any) -> str:
-    if not isinstance(value, str) or value[:1] != "s":
+    if not isinstance(value, str) or not ID.fullmatch(value):
         raise ValueError(f"{str(value)[:80]!r} is no screen's id")
-    int(value[1:], 16)
     return value
+
+
+def _axes(value: Any) -> tuple[Axis, ...]:
+    axes = tuple(_axis(row) for row in value)
+    if not axes:
+        raise ValueError("a screen varies nothing")
+    return axes
 
 
 def _axis(row: Any) -> Axis:
     name, centre, reach, step, low, high, whole = row
     fields = zip(("centre", "reach", "step", "low", "high"), (centre, reach, step, low, high), strict=True)
     numbers = {field: number_of(value) for field, value in fields}
-    if not isinstance(name, str) or numbers["step"] <= 0:
+    if not isinstance(name, str) or numbers["step"] <= 0 or numbers["low"] > numbers["high"]:
         raise ValueError(f"{str(row)[:80]} is no variable of a screen")
     return Axis(name=name, **numbers, whole=bool(whole))
 

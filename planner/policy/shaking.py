@@ -63,7 +63,7 @@ def _losses(sheaf: Sheaf) -> list[tuple[int, float]]:
 
 def _length(screen: Screen, seed: int) -> float:
     """c, of the variable that is shaken farthest; 0 where one alone is changed."""
-    kind = (seed - screen.seeds.low) % (PARTS + 1)
+    kind = seed % (PARTS + 1)
     return 0.0 if kind == PARTS else max(axis.reach / axis.step for axis in screen.axes) * (kind + 1) / PARTS
 
 

@@ -186,7 +186,13 @@ def _why_done(seen: Standing, filler: Filler, order: Order) -> str:
         return f"done: {count(played, 'play')} read and judged, the budget was {order.plays:,}"
     if order.count is not None:
         return f"done: {count(order.count, 'job')} added, read and judged"
-    return "nothing left to try: every variable is at its bounds"
+    return f"nothing left to try: {_nothing_left(filler.plan)}"
+
+
+def _nothing_left(plan: Plan) -> str:
+    """Why the policy asks for nothing more."""
+    ended = plan.policy == "spsa" and any(v.low < v.high for v in plan.space.weights())
+    return f"spsa has come to its horizon of {plan.horizon:,} plays" if ended else "every variable is at its bounds"
 
 
 def _said_job(id_: str | None, task: Task, talk: Talk) -> None:
@@ -239,7 +245,7 @@ def _said_summary(filler: Filler, seen: Standing, order: Order, added: int, stop
         return
     talk.say(f"added {count(added, 'job')}; {busy} wait or run, {count(filler.played(seen), 'play')} read so far")
     if not busy:
-        talk.say("nothing is queued: the budget is spent, or every variable is at its bounds (fleet-plan next)")
+        talk.say(f"nothing is queued: the budget is spent, or {_nothing_left(filler.plan)} (fleet-plan next)")
 
 
 def _terminate(*_: object) -> NoReturn:

@@ -146,7 +146,7 @@ def _leap(standing: Standing, plan: Plan, draws: list[Draw], leap: Leap) -> _Lot
 
 
 def _screen(standing: Standing, plan: Plan, draws: list[Draw], ask: Pairs) -> _Lot:
-    seeds = fresh(Purpose.SEARCH, min(plan.seeds, BLOCK_SEEDS), draws)
+    seeds = fresh(Purpose.SEARCH, terms_of(plan).pairs, draws)
     screen = Screen(
         id=screen_id(ask.axes, ask.shake, plan.seconds, seeds),
         name=plan.name,

@@ -54,7 +54,9 @@ class Belief:
 
 
 def screen(standing: Standing, terms: Terms, room: int) -> list[Ask]:
-    """The next `room` asks."""
+    """The next `room` asks; none only when no variable can move at all."""
+    if not terms.movable:
+        return []
     belief = believed(standing, terms)
     asks: list[Ask] = []
     if belief.slopes and (leap := leap_due(standing, terms, belief)):
@@ -167,8 +169,9 @@ def joined(reads: Iterable[Read]) -> Read:
 def spread_of(half: Vector, difference: Vector) -> tuple[float, float]:
     """The variance of true slopes, by moments, and that of a pair's noise."""
     weight = (half**2).sum(axis=0)
-    slope = half.T @ difference / (2 * np.maximum(weight, 1e-12))
-    error = float(np.var(difference)) / (4 * np.maximum(weight, 1e-12))
+    moved = weight > 0  # what cannot move has no slope
+    slope = (half.T @ difference)[moved] / (2 * weight[moved])
+    error = float(np.var(difference)) / (4 * weight[moved])
     return max(float(np.mean(slope**2 - error)), 0.02 * float(np.mean(error))), 0.8 * float(np.var(difference))
 
 
@@ -201,7 +204,7 @@ def _floor_is_due(standing: Standing, terms: Terms, asks: list[Ask]) -> bool:
     """Whether single variables have had less than their share of the search, with all that is asked for."""
     single = _single_plays(standing) + 2 * terms.seeds * sum(isinstance(ask, Move) for ask in asks)
     alive = sum(len(screen.seeds) for screen in standing.screened.alive.values())
-    screens = standing.screened.plays + 2 * alive + 2 * terms.seeds * sum(isinstance(ask, Pairs) for ask in asks)
+    screens = standing.screened.plays + 2 * alive + 2 * terms.pairs * sum(isinstance(ask, Pairs) for ask in asks)
     return single < terms.floor * (single + screens)
 
 
@@ -213,7 +216,7 @@ def _single_plays(standing: Standing) -> int:
 
 def _pairs(standing: Standing, terms: Terms, belief: Belief, queued: list[Pairs]) -> Pairs:
     beside = sum(len(x.seeds) for x in standing.screened.alive.values() if x.shake is Shake.BESIDE)
-    beside += sum(terms.seeds for ask in queued if ask.shake is Shake.BESIDE) + (
+    beside += sum(terms.pairs for ask in queued if ask.shake is Shake.BESIDE) + (
         belief.shaken.pairs if belief.shaken else 0
     )
     weights, best = terms.space.weights(), now_in_steps(standing, terms)

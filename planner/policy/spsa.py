@@ -24,6 +24,8 @@ CHECKS: Final = 8
 
 def spsa(standing: Standing, terms: Terms, room: int) -> list[Ask]:
     """The next `room` asks; none more once the horizon is reached."""
+    if not terms.movable:
+        return []
     n = terms.horizon // 2
     start = start_of(terms)
     sheaves = [sheaf for sheaf in fitting(standing, terms) if sheaf.screen.shake is Shake.MIRRORED]
@@ -33,7 +35,7 @@ def spsa(standing: Standing, terms: Terms, room: int) -> list[Ask]:
     if leap := _check(standing, terms, theta, pairs, n):
         asks.append(leap)
     alive = sum(len(screen.seeds) for screen in standing.screened.alive.values())
-    while len(asks) < room and pairs + alive + terms.seeds * len(asks) < n:
+    while len(asks) < room and pairs + alive + terms.pairs * len(asks) < n:
         reach = np.full(len(theta), C_END * (n / max(1, pairs)) ** GAMMA)
         asks.append(Pairs(axes=axes_of(terms.space.weights(), theta, reach), shake=Shake.MIRRORED, pairs=pairs))
     return asks[:room]
@@ -46,16 +48,17 @@ def start_of(terms: Terms) -> Vector:
 
 
 def followed(theta: Vector, sheaves: list[Sheaf], n: int) -> Vector:
-    """θ after these screens' pairs."""
+    """θ after these screens' pairs, never outside of the ranges."""
     k = 0
     for sheaf in sheaves:
         seeds = sorted(sheaf.differences)
+        low, high = np.array([(axis.low / axis.step, axis.high / axis.step) for axis in sheaf.screen.axes]).T
         half = in_steps(sheaf.screen, seeds)
         for row, seed in zip(half, seeds, strict=True):
             k += 1
             c = C_END * (n / k) ** GAMMA
             a = R_END * C_END**2 * ((STABLE * n + n) / (STABLE * n + k)) ** ALPHA
-            theta = theta + a / c**2 * sheaf.differences[seed] * row
+            theta = np.clip(theta + a / c**2 * sheaf.differences[seed] * row, low, high)
     return theta
 
 

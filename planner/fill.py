@@ -25,7 +25,7 @@ from planner.seeds import Purpose
 from planner.standing import REPLACED, Course, Standing, standing
 from planner.stats import Paired
 from planner.trial import TRIAL, Block, decode_block, encode_block, encode_change, player_hash
-from planner.verdict import Call, Verdict, judge, numbers, read_of
+from planner.verdict import NOTHING_READ, Call, Verdict, judge, numbers, read_of
 
 PRIORITY: Mapping[Purpose, int] = {Purpose.HELDOUT: 40, Purpose.SEARCH: 50}
 KIND: Mapping[Purpose, str] = {Purpose.HELDOUT: "heldout", Purpose.SEARCH: "trial"}
@@ -236,7 +236,7 @@ def verdict_row(plan: Plan, seen: Standing, course: Course, verdict: Verdict, by
     if verdict.call is Call.ADOPT:
         body["weights"] = dict(seen.best.weights)
         body["adopted"] = player_hash({**seen.best.weights, **trial.candidate})
-    return body | (numbers(verdict.read) or {"effect": None, "se": None, "n": 0, "interval": None})
+    return body | (numbers(verdict.read) or NOTHING_READ)
 
 
 def _rests_on(course: Course, verdict: Verdict) -> list[tuple[str, int]]:

@@ -7,7 +7,7 @@ from fleetd import Job, new_id, utc
 from planner.net_round import Judge, Lesson, encode_judge, encode_lesson, encode_move
 from planner.plan import Plan
 from planner.rounds import Round, Rounds, plain_before
-from planner.verdict import Call, Verdict, numbers, read_of
+from planner.verdict import NOTHING_READ, Call, Verdict, numbers, read_of
 
 ROUND_KINDS: Final = ("train", "judge")
 TRAIN_PRIORITY, JUDGE_PRIORITY = 45, 40
@@ -53,4 +53,4 @@ def round_row(plan: Plan, rounds: Rounds, round_: Round, verdict: Verdict, by: s
         "plain": {"round": plain.lesson.round, **beside} if plain and beside else None,
         "stage": "judge",
         "rests_on": [{"host": host, "seq": seq} for host, seq in sorted(round_.rows)],
-    } | (numbers(verdict.read) or {"effect": None, "se": None, "n": 0, "interval": None})
+    } | (numbers(verdict.read) or NOTHING_READ)

@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from planner.seeds import Purpose
 from planner.standing import REPLACED, Course, Stage
 from planner.stats import LEAST_SEEDS, Paired, paired, past, seeds_needed
 from planner.trial import is_void
+
+NOTHING_READ: Final[dict[str, Any]] = {"effect": None, "se": None, "n": 0, "interval": None, "e_value": None}
 
 
 class Call(Enum):
@@ -174,11 +176,11 @@ def summary(read: Paired) -> str:
 
 
 def numbers(read: Paired | None) -> dict[str, Any] | None:
-    """A read for a row: effect, se, n, interval (95 %, Student's t; null under two seeds)."""
+    """A read for a row: effect, se, n, interval (95 %, Student's t; null under two seeds), e-value."""
     if read is None:
         return None
     interval = None if read.low is None else [read.low, read.high]
-    return {"effect": read.mean, "se": read.se, "n": read.n, "interval": interval}
+    return {"effect": read.mean, "se": read.se, "n": read.n, "interval": interval, "e_value": read.e_value}
 
 
 def signed(value: float, digits: int) -> str:

@@ -85,7 +85,7 @@ def test_every_verdict_names_its_jobs_and_says_why(farm):
         assert body["reason"]
         assert body["sentence"].startswith(f"{body['variable']} 0 → ")
         assert len(body["jobs"]) == 1
-        assert {"effect", "se", "n", "interval"} <= body.keys()
+        assert {"effect", "se", "n", "interval", "e_value"} <= body.keys()
 
 
 def test_trials_of_a_pass_share_their_search_seeds(farm):

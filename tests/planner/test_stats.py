@@ -3,11 +3,13 @@
 import math
 import random
 
+import numpy as np
 import pytest
 
 from planner.stats import (
     GATE,
     SIDE,
+    Paired,
     paired,
     past_gate,
     seeds_needed,
@@ -77,3 +79,47 @@ def test_the_best_of_many_shrinks_to_what_it_is():
     reads = [paired([draw.gauss(t, 4) for _ in range(16)]) for t in truth]
     best = max(range(2000), key=lambda k: reads[k].mean)
     assert shrunk(reads[best], spread(reads)) < 0.5 * reads[best].mean
+
+
+def e_values(draws, n):
+    """Of the first n differences of each run."""
+    means, errors = draws[:, :n].mean(axis=1), draws[:, :n].std(axis=1, ddof=1) / n**0.5
+    return np.array(
+        [
+            Paired(n=n, mean=float(m), se=float(se), low=None, high=None).e_value
+            for m, se in zip(means, errors, strict=True)
+        ]
+    )
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.1])
+@pytest.mark.parametrize("n", [2, 10, 55, 400])
+def test_an_e_value_is_at_most_one_on_average_where_there_is_no_gain(n, loss):
+    found = e_values(np.random.default_rng(n).normal(-loss, 3.0, (20_000, n)), n)
+    assert found.mean() <= 1 + 3 * found.std() / len(found) ** 0.5
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-6])
+def test_an_e_value_that_is_looked_at_all_the_time_comes_to_twenty_in_at_most_one_run_of_twenty(scale):
+    draws = np.random.default_rng(7).normal(0.0, scale, (2000, 400))
+    highest = np.max([e_values(draws, n) for n in range(10, 401, 10)], axis=0)
+    assert 0 < np.mean(highest >= 20) <= 0.05
+
+
+def test_an_e_value_grows_where_there_is_a_gain():
+    found = e_values(np.random.default_rng(8).normal(0.25, 1.0, (200, 400)), 400)
+    assert np.mean(found >= 20) > 0.9
+
+
+def test_an_e_value_hangs_on_no_order():
+    draws = [random.Random(5).gauss(0.3, 1) for _ in range(60)]
+    assert paired(draws).e_value == pytest.approx(paired(sorted(draws)).e_value, rel=1e-9)
+
+
+@pytest.mark.parametrize("differences", [[0.5], [0.5] * 20, [1e100] * 1000, [5e-324, 0.0], [1e100, -1e99], [0.0] * 20])
+def test_an_e_value_is_a_finite_number_whatever_the_differences(differences):
+    assert 0 <= paired(differences).e_value <= 1e300
+
+
+def test_equal_gains_on_a_million_seeds_are_capped():
+    assert Paired(n=10**6, mean=1.0, se=0.0, low=1.0, high=1.0).e_value == pytest.approx(1e300)

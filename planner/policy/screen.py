@@ -20,7 +20,7 @@ from planner.policy.asks import Ask, Leap, Move, Pairs, Terms
 from planner.policy.race import race
 from planner.policy.shaking import Shaken, is_beside, shaken
 from planner.policy.slopes import Slopes, Vector
-from planner.screen import Axis, Shake, centre_in_steps, in_steps
+from planner.screen import Axis, Screen, Shake, centre_in_steps, in_steps
 from planner.screened import Sheaf
 from planner.space import Variable
 from planner.standing import Course, Standing
@@ -41,6 +41,7 @@ DOUBTS: Final = 3  # leaps that failed one after another each halve the price, a
 LEAST_MOVE: Final = 0.05  # steps: what a leap leaves as it is
 
 Read = tuple[Vector, Vector]
+Shape = tuple[tuple[str, float, float, float, bool], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,12 @@ def screen(standing: Standing, terms: Terms, room: int) -> list[Ask]:
 
 def fitting(standing: Standing, terms: Terms) -> list[Sheaf]:
     """What was read of the space as it is, under the newest build and rules."""
-    fit = [sheaf for sheaf in standing.screened.sheaves if _fits(sheaf, terms)]
+    ours = tuple((v.name, v.step, v.low, v.high, v.type == "int") for v in terms.space.weights())
+    fit = [
+        sheaf
+        for sheaf in standing.screened.sheaves
+        if sheaf.screen.seconds == terms.seconds and MEMORY.shape(sheaf.screen) == ours
+    ]
     newest = max(((sheaf.at, sheaf.rules) for sheaf in fit), default=("", ("", "")))[1]
     return [sheaf for sheaf in fit if sheaf.rules == newest]
 
@@ -89,12 +95,6 @@ def believed(standing: Standing, terms: Terms) -> Belief:
     return Belief(pairs=pairs, shaken=known, slopes=believed_, reach=first * _growth(mirrored, standing))
 
 
-def _fits(sheaf: Sheaf, terms: Terms) -> bool:
-    axes = [(axis.name, axis.step, axis.low, axis.high, axis.whole) for axis in sheaf.screen.axes]
-    ours = [(v.name, v.step, v.low, v.high, v.type == "int") for v in terms.space.weights()]
-    return axes == ours and sheaf.screen.seconds == terms.seconds
-
-
 def _read(sheaf: Sheaf) -> Read:
     seeds = sorted(sheaf.differences)
     return in_steps(sheaf.screen, seeds), np.array([sheaf.differences[seed] for seed in seeds])
@@ -104,10 +104,17 @@ class Memory:
     """What this process has worked out before. It changes no result: whatever differs is worked out anew."""
 
     def __init__(self) -> None:
+        self._shapes: dict[str, Shape] = {}
         self._reads: dict[str, tuple[Sheaf, Read]] = {}
         self._trail: list[tuple[Sheaf, Slopes]] = []
         self._known: Shaken | None = None  # what the trail began with
         self._shaken: tuple[list[Sheaf], Shaken | None] = ([], None)
+
+    def shape(self, screen: Screen) -> Shape:
+        """Of the space that it was made of."""
+        if screen.id not in self._shapes:
+            self._shapes[screen.id] = tuple((a.name, a.step, a.low, a.high, a.whole) for a in screen.axes)
+        return self._shapes[screen.id]
 
     def read(self, sheaf: Sheaf) -> Read:
         """Half of what sets the sides apart (n, D), and the differences (n,)."""
@@ -177,7 +184,7 @@ def spread_of(half: Vector, difference: Vector) -> tuple[float, float]:
 
 def _growth(mirrored: list[Sheaf], standing: Standing) -> float:
     """The longest shake grows where no slope shows; not once a leap has been adopted."""
-    if any(course.trial.single is None and _adopted(course) for course in standing.courses.values()):
+    if any(map(_adopted, standing.leaps)):
         return 1.0
     growth, batch = 1.0, list[Read]()
     for sheaf in mirrored:
@@ -209,9 +216,7 @@ def _floor_is_due(standing: Standing, terms: Terms, asks: list[Ask]) -> bool:
 
 
 def _single_plays(standing: Standing) -> int:
-    searched = [course.search for course in standing.courses.values() if course.search and course.trial.single]
-    waiting = sum(len(seeds) for stage in searched for seeds in stage.alive.values())
-    return standing.single_plays + 2 * waiting
+    return standing.single_plays + 2 * standing.single_seeds
 
 
 def _pairs(standing: Standing, terms: Terms, belief: Belief, queued: list[Pairs]) -> Pairs:
@@ -261,7 +266,7 @@ def _digits(variable: Variable, value: float) -> float:
 
 def leap_due(standing: Standing, terms: Terms, belief: Belief) -> Leap | None:
     """To the centre, where held-out seeds would show what it is expected to gain, at a fair price."""
-    state, leaps = belief.slopes, [course for course in standing.courses.values() if course.trial.single is None]
+    state, leaps = belief.slopes, standing.leaps
     if state is None or any(not course.ruling and standing.current(course) for course in leaps):
         return None
     gain, sd = s.expected_gain(state, now_in_steps(standing, terms))
@@ -293,7 +298,7 @@ def _played(variable: Variable, steps: float) -> float:
     return variable.typed(min(max(steps * variable.step, variable.low), variable.high))
 
 
-def _doubts(leaps: list[Course]) -> int:
+def _doubts(leaps: Iterable[Course]) -> int:
     """Leaps in a row that were not adopted, newest first."""
     newest = sorted((c for c in leaps if c.ruling), key=lambda c: c.trial.pairs or 0, reverse=True)
     failed = next((i for i, course in enumerate(newest) if _adopted(course)), len(newest))

@@ -1,10 +1,10 @@
 r"""A run's state in a file: all that its next iteration depends on, so that it goes on to the same bits on any shards.
 
-    {"arrays": [[name, dtype, shape], …], "run": {…}, "schema": "treadcore.checkpoint/1", "sum": "…", "state": {…}}\n
+    {"arrays": [[name, dtype, shape], …], "bytes": …, "run": {…}, "schema": "treadcore.checkpoint/1", "state": {…}, "sum": "…"}\n
     the arrays' bytes, one after another, little-endian
 
 `run` tells what the run depends on (a checkpoint is refused by a run that depends on anything else), `state` its
-counters, `sum` the SHA-256 of the bytes below the header.
+counters, `bytes` the length of what follows, `sum` the SHA-256 of the header without `sum` and of what follows.
 """
 
 import hashlib
@@ -32,11 +32,11 @@ def save_checkpoint(path: Path, run: Mapping[str, Any], state: Mapping[str, Any]
         "run": run,
         "state": state,
         "arrays": [[name, array.dtype.str, list(array.shape)] for name, array in little.items()],
-        "sum": hashlib.sha256(body).hexdigest(),
+        "bytes": len(body),
     }
-    line = json.dumps(head, sort_keys=True, allow_nan=False).encode("ascii")
+    whole = _line(head | {"sum": _sum(head, body)}) + b"\n" + body
     try:
-        replace_file(path, line + b"\n" + body, durable=True)
+        replace_file(path, whole, durable=True)
     except OSError as error:
         raise IOFailed(f"{path}: the checkpoint cannot be written: {error.strerror}") from error
 
@@ -47,7 +47,7 @@ def load_checkpoint(path: Path, run: Mapping[str, Any], arrays: Arrays) -> Mappi
         line, _, body = path.read_bytes().partition(b"\n")
     except OSError as error:
         raise BadData(f"{path}: no checkpoint can be read there: {error.strerror}") from error
-    head = _header(path, line)
+    head = _header(path, line, body)
     if changed := [key for key in sorted(run.keys() | head["run"].keys()) if run.get(key) != head["run"].get(key)]:
         told = "; ".join(f"{key} was {head['run'].get(key)!r} and is {run.get(key)!r}" for key in changed)
         raise BadData(f"{path}: the checkpoint of another run: {told}")
@@ -56,11 +56,6 @@ def load_checkpoint(path: Path, run: Mapping[str, Any], arrays: Arrays) -> Mappi
         (n, a.dtype, a.shape) for n, a in arrays.items()
     ]:
         raise BadData(f"{path}: its arrays are not this run's: another version wrote it")
-    due = sum(math.prod(size) * kind.itemsize for _, kind, size in found)
-    if len(body) != due:
-        raise BadData(f"{path}: a checkpoint cut short: {len(body)} of its {due} bytes are there")
-    if hashlib.sha256(body).hexdigest() != head["sum"]:
-        raise BadData(f"{path}: a damaged checkpoint: its bytes have not the SHA-256 in its header")
     at = 0
     for name, kind, size in found:
         arrays[name][...] = np.frombuffer(body, kind, math.prod(size), at).reshape(size)
@@ -69,7 +64,16 @@ def load_checkpoint(path: Path, run: Mapping[str, Any], arrays: Arrays) -> Mappi
     return state
 
 
-def _header(path: Path, line: bytes) -> dict[str, Any]:
+def _line(head: Mapping[str, Any]) -> bytes:
+    return json.dumps(head, sort_keys=True, allow_nan=False).encode("ascii")
+
+
+def _sum(head: Mapping[str, Any], body: bytes) -> str:
+    return hashlib.sha256(_line(head) + b"\n" + body).hexdigest()
+
+
+def _header(path: Path, line: bytes, body: bytes) -> dict[str, Any]:
+    """The header, as it was written: what it says is then to be relied on."""
     head: Any
     try:
         head = decode_json(line)
@@ -77,6 +81,9 @@ def _header(path: Path, line: bytes) -> dict[str, Any]:
         raise BadData(f"{path}: no checkpoint, or one cut short in its header ({error})") from error
     if not isinstance(head, dict) or head.get("schema") != SCHEMA:
         raise BadData(f"{path}: no checkpoint: no schema {SCHEMA!r} in its header")
-    if missing := {"run", "state", "arrays", "sum"} - head.keys():
-        raise BadData(f"{path}: no checkpoint: no {min(missing)} in its header")
+    if head.get("bytes") != len(body):
+        raise BadData(f"{path}: a checkpoint cut short: {len(body)} of its {head.get('bytes')} bytes are there")
+    told = head.pop("sum", None)
+    if told != _sum(head, body):
+        raise BadData(f"{path}: a damaged checkpoint: its header and bytes have not the SHA-256 that it tells")
     return head

@@ -85,6 +85,17 @@ def test_a_checkpoint_cut_short_is_told(tmp_path, kept, said):
         once(1, 1, keep=keep)
 
 
+@pytest.mark.parametrize(("is_", "was"), [(b'n": 2,', b'n": 1,'), (b'"<f5"', b'"<f4"'), (b'ran": {', b'run": {')])
+def test_a_checkpoint_whose_header_is_damaged_is_told(tmp_path, is_, was):
+    keep = Keep(path=tmp_path / "run.ckpt", resume=True)
+    once(1, 1, keep=keep)
+    whole = keep.path.read_bytes()
+    assert was in whole
+    keep.path.write_bytes(whole.replace(was, is_, 1))
+    with pytest.raises(BadData, match="a damaged checkpoint"):
+        once(1, 1, keep=keep)
+
+
 def test_a_damaged_checkpoint_is_told(tmp_path):
     keep = Keep(path=tmp_path / "run.ckpt", resume=True)
     once(1, 1, keep=keep)

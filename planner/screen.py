@@ -179,7 +179,8 @@ def _others(screen: Screen, seeds: Sequence[int]) -> Numbers:
 def _played(by: Columns, value: Vector) -> Vector:
     """Inside the range, and to so many digits of the step."""
     scale = 10.0 ** np.minimum(DIGITS - 1 - np.floor(np.log10(by.step)), FINEST)
-    return np.round(np.clip(value, by.low, by.high) * scale) / scale + 0.0
+    played: Vector = np.round(np.clip(value, by.low, by.high) * scale) / scale + 0.0
+    return played
 
 
 def in_steps(screen: Screen, seeds: Sequence[int]) -> Vector:

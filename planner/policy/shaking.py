@@ -32,9 +32,9 @@ class Shaken:
 
 
 def shaken(sheaves: list[Sheaf]) -> Shaken | None:
-    """None before two pairs of each length have been read."""
+    """None before as many pairs have been read as two of each length."""
     rows = [(_length(sheaf.screen, seed), lost) for sheaf in sheaves for seed, lost in _losses(sheaf)]
-    if len(rows) < 2 * (PARTS + 1):
+    if sum(length > 0 for length, _ in rows) < 2 * PARTS:
         return None
     length, lost = np.array(rows).T
     all_, d = length > 0, len(sheaves[0].screen.axes)

@@ -56,13 +56,20 @@ def short_effect(read: Paired, *, counted: bool) -> str:
 
 
 def short_change(trial: Trial, room: int) -> str:
-    """The change in at most `room` columns: the name is cut, the numbers never."""
+    """The change in at most `room` columns: numbers are rounded where they stay apart, then the name is cut."""
     if len(trial.change) <= room:
         return trial.change
     if (change := trial.single) is None:
         return short_name(trial.change, room)
-    numbers = trial.change[len(change.variable) :]
+    numbers = f" {short_number(change.from_)} → {short_number(change.to)}"
+    if short_number(change.from_) == short_number(change.to):
+        numbers = trial.change[len(change.variable) :]
     return short_name(change.variable, room - len(numbers)) + numbers
+
+
+def short_number(number: float) -> str:
+    """Three digits of it: what a leap adopts has six and more."""
+    return f"{number:.3g}".replace("-", "−")
 
 
 def short_name(name: str, room: int) -> str:

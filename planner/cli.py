@@ -49,7 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
     feedback = add("feedback", "cli_feedback:feedback", "say what you like or dislike about a row")
     feedback.add_argument("row", metavar="ROW", help="HOST:SEQ, or a trial's or round's id, as log shows it")
     feedback.add_argument("sign", choices=["+", "-"], metavar="+|-", help="like or dislike")
-    feedback.add_argument("text", nargs="*", metavar="TEXT", help="why, in a few words")
+    feedback.add_argument("text", nargs="*", default=[], metavar="TEXT", help="why, in a few words")
     add("read", "cli_read:read", "what a trial job runs: read both players on the job's seeds")
     return parser
 

@@ -23,6 +23,7 @@ from fleetd import (
 )
 from planner.cli_learn import learn
 from planner.net_round import LESSON, Judge, decode_judge, stray_judge
+from planner.probe import known_probe
 from planner.reading import Sheet, census_command, known_reads, not_void, play, replaced_by
 from planner.screen import SCREEN, Screen, decode_screen, stray_screen
 from planner.seeds import Purpose
@@ -54,7 +55,8 @@ def read(args: argparse.Namespace, talk: Talk) -> int:
         talk.say(f"{block.change}: its best was replaced by {adopted}; nothing to read")
         write({"schema": READS, "reads": [], "plays": 0, "replaced": adopted})
         return 0
-    sheet = Sheet(block, known_reads(mine, block, build, talk.environ.get("FLEET_JOB_ID", "")), build)
+    known = known_reads(mine, block, build, talk.environ.get("FLEET_JOB_ID", ""))
+    sheet = Sheet(block, known, build, known_probe(mine, block.census, build))
     talk.say(f"{block.change}: {count(len(block.seeds), 'seed')} ({block.purpose}), {sheet.reused} reads known")
     with Path(_needed(talk.environ, "FLEET_OUT"), "plays.jsonl").open("ab") as record:
         play(sheet, block.play_timeout_s, census_command(block, talk.environ), write, record)
@@ -99,6 +101,8 @@ def _created(job: Mapping[str, Any]) -> float:
 
 
 def _said(sheet: Sheet, talk: Talk) -> int:
+    if sheet.probe and sheet.probe.differs:
+        raise No(sheet.probe.sentence)
     if not sheet.scored():
         raise No(f"no play was scored: {sheet.errors()}")
     void = ", over 5 %: void" if sheet.void() else ""

@@ -7,12 +7,13 @@ trials share their seeds, the best is read once on each host.
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 from fleetd import BadData, BadSettings, Row, encode_json, find_program, seconds
 from planner.census import Answer, Play, collect
 from planner.net_round import Judge
+from planner.probe import Probe
 from planner.screen import SCREEN, Screen
 from planner.trial import READS, TRIAL, Block, decode_reads, is_void
 
@@ -104,7 +105,10 @@ def check_census(census: Sequence[str], environ: Mapping[str, str]) -> None:
 class Sheet:
     """The scores of one job as they come in."""
 
-    def __init__(self, block: Block | Judge | Screen, known: Known, build: str | None) -> None:
+    def __init__(
+        self, block: Block | Judge | Screen, known: Known, build: str | None, probe: Probe | None = None
+    ) -> None:
+        self.probe = probe
         self._block = block
         self._build = build
         self.hashes = block.hashes
@@ -135,10 +139,30 @@ class Sheet:
         players, seconds = self._block.players_on, self._block.seconds
         return [Play(id=i, player=players(s)[p], seed=s, seconds=seconds) for i, (p, s) in self._due.items()]
 
+    def to_probe(self) -> list[Play]:
+        """The play to be played beforehand, in a process of its own; none where the host has passed."""
+        return self.plays()[:1] if self._block.deterministic and not self.probe else []
+
+    def hear_first(self, answer: Answer) -> None:
+        """The probe's first score; a play that fails probes nothing."""
+        player, seed = self._due[answer.id]
+        if answer.score is not None:
+            self.probe = Probe(player=player, seed=seed, scores=(answer.score,))
+
+    def _hear_second(self, player: str, seed: int, score: float | None) -> None:
+        if self.probe and self.probe.open and (self.probe.player, self.probe.seed) == (player, seed):
+            told = (*self.probe.scores, score) if score is not None else ()
+            self.probe = replace(self.probe, scores=told) if told else None
+
+    def over(self) -> bool:
+        """Whether no more plays are worth their time."""
+        return self.void() or bool(self.probe and self.probe.differs)
+
     def hear(self, answer: Answer) -> dict[str, Any]:
         """Take the answer down; gives it back with its player and seed, for the record."""
         player, seed = self._due.pop(answer.id)
         self.played += 1
+        self._hear_second(player, seed, answer.score)
         if answer.score is None:
             self._errors[answer.why or "no score"] += 1
             self.failed.add(seed)
@@ -171,10 +195,13 @@ class Sheet:
 
     def result(self, noise: int = 0) -> dict[str, Any]:
         """What came so far, as `fleet.reads/1`."""
-        reads = [[seed, *(self._scores.get((player, seed)) for player in PLAYERS)] for seed in self._seeds]
+        doubted = self.probe and (self.probe.open or self.probe.differs)
+        seeds = () if doubted else self._seeds
+        reads = [[seed, *(self._scores.get((player, seed)) for player in PLAYERS)] for seed in seeds]
         return {
             "schema": READS,
             "reads": [read for read in reads if read[1] is not None or read[2] is not None],
+            "probe": self.probe.encode() if self.probe else None,
             "plays": self.played,
             "reused": self.reused,
             "failed": len(self.failed),
@@ -209,7 +236,9 @@ def play(
 
     noise = 0
     try:
-        while (plays := sheet.plays()) and not sheet.void():
-            noise += collect(command, plays, silence_s, hear, sheet.void).noise
+        if first := sheet.to_probe():
+            noise += collect(command, first, silence_s, sheet.hear_first, lambda: False).noise
+        while (plays := sheet.plays()) and not sheet.over():
+            noise += collect(command, plays, silence_s, hear, sheet.over).noise
     finally:
         write(sheet.result(noise))

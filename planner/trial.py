@@ -18,6 +18,7 @@ result    schema       "fleet.reads/1"
           void         over 5 % of the pairs failed       noise     lines of the census that were ignored
           build        FLEET_BUILD or null                players   {"candidate": hash, "best": hash}
           rules        what the census calls its rules, or null
+          probe        {"player", "seed", "scores": [two]} of a deterministic plan (planner/probe.py), or null
 
 A trial is known by the hash of what it is (players, seeds, seconds): the same trial cannot be queued under two names.
 """

@@ -35,7 +35,7 @@ PLANNER_FLOORS = (
     ("arena",),
     ("brain",),
     ("census", "space", "seeds", "stats", "trial", "opinion", "screen", "net_round", "train"),
-    ("facts", "screened", "best", "standing", "policy", "plan", "edits", "verdict", "reading", "rounds", "union"),
+    ("facts", "screened", "best", "standing", "policy", "plan", "edits", "verdict", "probe", "reading", "rounds", "union"),
     ("due", "fill", "reward_turns", "round_due", "round_jobs"),
 )
 

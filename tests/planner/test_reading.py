@@ -183,3 +183,49 @@ def test_a_job_file_without_a_payload_is_65(farm, tmp_path):
     command = farm.command("read")
     done = subprocess.run(command, env=farm.plan_environ() | environ, capture_output=True, text=True, check=False)
     assert (done.returncode, "no job with a payload" in done.stderr) == (65, True)
+
+
+def test_a_hosts_first_read_with_a_build_plays_one_play_in_two_processes(farm):
+    farm.plan("fill", "--count", "2")
+    one, two = farm.spool.waiting()
+    result = farm.run_job(one)
+    first, second = result["probe"]["scores"]
+    assert (first == second, result["plays"], len(result["reads"])) == (True, 40, 20)
+    assert farm.run_job(two)["probe"] == result["probe"]
+
+
+@pytest.mark.parametrize("trouble", [["unsteady"], ["unsteady", "backwards"]])
+def test_a_census_that_scores_a_play_in_two_ways_is_refused_and_none_of_its_reads_count(farm, trouble):
+    result = farm.run_job(first(farm, trouble))
+    row = farm.rows("result")[-1].body
+    assert (row["exit"], row["outcome"], result["reads"]) == (1, "failed", [])
+    assert len(set(result["probe"]["scores"])) == 2
+    assert "not deterministic: seed " in row["reason"]
+    assert "set deterministic = false in plan.toml" in row["reason"]
+
+
+def test_a_failed_probe_is_no_probe_for_the_next_job(farm):
+    farm.write_plan(["unsteady"])
+    farm.plan("fill", "--count", "2")
+    assert [farm.run_job(id_)["reads"] for id_ in farm.spool.waiting()] == [[], []]
+
+
+def test_on_a_clock_nothing_is_played_twice(farm):
+    result = farm.run_job(first(farm, ["unsteady"], deterministic=False))
+    assert (result["probe"], len(result["reads"])) == (None, 20)
+
+
+def test_another_host_and_another_build_are_probed_for_themselves(farm):
+    farm.plan("fill", "--count", "3")
+    one, two, three = farm.spool.waiting()
+    seeds = [farm.run_job(one)["probe"]["seed"]]
+    farm.row({"event": "void", "by": "a test", "reason": "a test", "rows": []})
+    farm.environ = {"FLEET_BUILD": "/builds/4f2a"}
+    seeds.append(farm.run_job(two)["probe"]["seed"])
+    farm.name = "other"
+    assert [*seeds, farm.run_job(three)["probe"]["seed"]] == [1, 1, 1]
+
+
+def test_a_probe_whose_play_fails_probes_nothing_and_the_reads_count(farm):
+    result = farm.run_job(first(farm, ["error:1"]))
+    assert (result["probe"], len(decode_reads(result).pairs())) == (None, 19)

@@ -81,9 +81,11 @@ def _header(path: Path, line: bytes, body: bytes) -> dict[str, Any]:
         raise BadData(f"{path}: no checkpoint, or one cut short in its header ({error})") from error
     if not isinstance(head, dict) or head.get("schema") != SCHEMA:
         raise BadData(f"{path}: no checkpoint: no schema {SCHEMA!r} in its header")
-    if head.get("bytes") != len(body):
-        raise BadData(f"{path}: a checkpoint cut short: {len(body)} of its {head.get('bytes')} bytes are there")
-    told = head.pop("sum", None)
+    if missing := {"bytes", "sum"} - head.keys():
+        raise BadData(f"{path}: no checkpoint of this version: no {min(missing)} in its header")
+    if head["bytes"] != len(body):
+        raise BadData(f"{path}: a checkpoint cut short: {len(body)} of its {head['bytes']} bytes are there")
+    told = head.pop("sum")
     if told != _sum(head, body):
         raise BadData(f"{path}: a damaged checkpoint: its header and bytes have not the SHA-256 that it tells")
     return head

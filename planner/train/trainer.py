@@ -123,11 +123,10 @@ def train(
             crew.run(Do.COLLECT)
             lr = settings.lr * (1 - iteration / last) if settings.anneal else settings.lr
             done, stats = improve(slab, settings, crew, updates, lr, making.kernel)
-            iteration, updates = iteration + 1, updates + done
-            if keep and iteration % keep.every == 0:
-                save(keep, run, slab, iteration, updates)
-            seconds = talk.clock() - began
+            iteration, updates, seconds = iteration + 1, updates + done, talk.clock() - began
             talk.report(record(slab, stats, iteration=iteration, lr=lr, updates=done, seconds=seconds))
+            if keep and iteration % keep.every == 0:  # after the report: a run that goes on from it has had that
+                save(keep, run, slab, iteration, updates)
         if keep:
             save(keep, run, slab, iteration, updates)
         parts = {"flat": slab.policy.flat.copy(), "m": slab.sums.m.copy(), "v": slab.sums.v.copy()}

@@ -1,5 +1,6 @@
 """The same weights to the bit on any number of shards, across a stop, and with other BLAS kernels; and a real PPO."""
 
+import json
 import os
 import platform
 import subprocess
@@ -65,6 +66,13 @@ def test_a_run_resumed_on_other_shards_ends_as_if_unbroken(tmp_path, before, aft
     assert [path.name for path in tmp_path.iterdir()] == ["run.ckpt"]
 
 
+def test_an_iteration_is_reported_before_its_checkpoint_stands(tmp_path):
+    keep = Keep(path=tmp_path / "run.ckpt", every=2)
+    there = []
+    once(1, 3, keep=keep, talk=Talk(report=lambda record: there.append((record.iteration, keep.path.exists()))))
+    assert there == [(1, False), (2, False), (3, True)]
+
+
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     keep = Keep(path=tmp_path / "run.ckpt", resume=True)
     once(1, 1, keep=keep)
@@ -93,6 +101,19 @@ def test_a_checkpoint_whose_header_is_damaged_is_told(tmp_path, is_, was):
     assert was in whole
     keep.path.write_bytes(whole.replace(was, is_, 1))
     with pytest.raises(BadData, match="a damaged checkpoint"):
+        once(1, 1, keep=keep)
+
+
+@pytest.mark.parametrize(
+    ("reads", "said"), [({"schema": "treadcore.checkpoint/2"}, "no schema"), ({}, "no bytes in its")]
+)
+def test_a_checkpoint_of_another_version_is_told(tmp_path, reads, said):
+    keep = Keep(path=tmp_path / "run.ckpt", resume=True)
+    once(1, 1, keep=keep)
+    line, _, body = keep.path.read_bytes().partition(b"\n")
+    head = {key: value for key, value in json.loads(line).items() if key != "bytes"} | reads
+    keep.path.write_bytes(json.dumps(head).encode() + b"\n" + body)
+    with pytest.raises(BadData, match=said):
         once(1, 1, keep=keep)
 
 

@@ -27,10 +27,10 @@ _SOURCES: Final = ("arena/*.py", "brain/kernel*.py", "brain/scripted.py", "brain
 def numba_trouble() -> str | None:
     """Why numba cannot be used here, None if it can."""
     try:
-        importlib.import_module("numba")
+        numba = importlib.import_module("numba")
     except ImportError as error:  # not there, or not with this numpy
         return f"{error} (the extra `fast` brings it)"
-    return None
+    return "NUMBA_DISABLE_JIT is set: it would compile nothing" if numba.config.DISABLE_JIT else None
 
 
 def cache_home(environ: Mapping[str, str]) -> Path:

@@ -56,6 +56,14 @@ def test_numba_that_is_asked_for_and_not_there_is_an_error(monkeypatch):
 
 
 @needs_numba
+def test_numba_that_may_compile_nothing_counts_as_none(monkeypatch):
+    monkeypatch.setattr("numba.config.DISABLE_JIT", 1)
+    assert choose_kernel(None, {}).why.endswith("NUMBA_DISABLE_JIT is set: it would compile nothing")
+    with pytest.raises(NotFound, match="NUMBA_DISABLE_JIT is set"):
+        choose_kernel("numba", {})
+
+
+@needs_numba
 def test_numba_is_taken_where_its_cache_can_be_written(tmp_path):
     assert choose_kernel(None, {"XDG_CACHE_HOME": str(tmp_path)}).name == "numba"
     assert choose_kernel("numpy", {"XDG_CACHE_HOME": str(tmp_path)}).name == "numpy"

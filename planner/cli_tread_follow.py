@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from fleetd import IOFailed, StatusLine, Talk
+from fleetd import IOFailed, StatusLine, Talk, replace_file
 
 if TYPE_CHECKING:
     from planner.train.trainer import Record
@@ -82,14 +82,15 @@ class Follow:
         except OSError as error:
             raise IOFailed(f"{self._path}: the metrics cannot be written: {error.strerror}") from error
         self._last = record
-        if record.score is not None:
-            self.score = record.score if self.score is None else self.score + SMOOTH * (record.score - self.score)
+        self._count(record.score)
         if time.monotonic() >= self._shown + (REDRAW_S if self._line.is_wanted else LINE_S):
             self._show()
 
     def finish(self) -> None:
         """The last line stays."""
         self._line.erase()
+        if self._last is None:  # the checkpoint was the last iteration's
+            self._before_it(math.inf)
         if self._last and self._said != self._last.ticks:
             self._talk.say(self._told(self._last))
 
@@ -97,17 +98,26 @@ class Follow:
         """Ticks a second of this process, all in all."""
         return (self._last.ticks - self._before) / seconds if self._last and seconds > 0 else 0.0
 
+    def _count(self, score: float | None) -> None:
+        if score is not None:
+            self.score = score if self.score is None else self.score + SMOOTH * (score - self.score)
+
     def _open(self, iteration: int) -> Any:
         """The file with the lines of the iterations before this one: those after a checkpoint are trained anew."""
+        replace_file(self._path, "".join(self._before_it(iteration)).encode())
+        return self._path.open("a")
+
+    def _before_it(self, iteration: float) -> list[str]:
+        """The lines that the run's earlier parts left of the iterations before this one; their scores count."""
         kept = []
         if self._resumed and self._path.exists():
             for line in self._path.read_text(errors="replace").splitlines(keepends=True):
                 with contextlib.suppress(ValueError, KeyError, TypeError):
-                    if json.loads(line)["iteration"] < iteration:
+                    told = json.loads(line)
+                    if told["iteration"] < iteration:
+                        self._count(told["score"])
                         kept.append(line)
-        file = self._path.open("w")
-        file.writelines(kept)
-        return file
+        return kept
 
     def _told(self, record: "Record") -> str:
         score = "-" if self.score is None else f"{self.score:.3f}"

@@ -1,14 +1,16 @@
 """Where a command of `treadcore` puts its files, and how it tells what came of it: on stdout, and to a job's row."""
 
 import argparse
+import contextlib
 import errno
+import fcntl
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fleetd import CannotCreate, IOFailed, Talk, encode_json, replace_file
+from fleetd import CannotCreate, IOFailed, Talk, TryLater, encode_json, replace_file
 
 
 def open_out(args: argparse.Namespace, environ: Mapping[str, str]) -> Path:
@@ -21,6 +23,22 @@ def open_out(args: argparse.Namespace, environ: Mapping[str, str]) -> Path:
         why = "there is a file of that name" if error.errno == errno.EEXIST else error.strerror
         raise CannotCreate(f"{out}: nothing can be written there: {why}; --out DIR names another place") from error
     return out
+
+
+@contextlib.contextmanager
+def alone_in(out: Path) -> Iterator[None]:
+    """No other run in this directory meanwhile; TryLater where there is one. A share without locks is taken on trust."""
+    fd = os.open(out, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise TryLater(f"{out}: another training is at work there; --out DIR names another place") from None
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(fd)
 
 
 def tell(told: Mapping[str, Any], talk: Talk) -> None:

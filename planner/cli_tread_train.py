@@ -4,20 +4,20 @@ Of a run in DIR there are train.checkpoint while it is unfinished, metrics.jsonl
 """
 
 import argparse
-import shutil
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from fleetd import CannotCreate, Talk, Terminated, TryLater
+from fleetd import CannotCreate, Talk, Terminated, TryLater, replace_file
 from planner.cli_tread_cores import cores_here
 from planner.cli_tread_follow import Follow, Stop
 from planner.cli_tread_given import read_net, read_rewards, read_rivals
-from planner.cli_tread_out import open_out, tell
+from planner.cli_tread_out import alone_in, open_out, tell
 
 if TYPE_CHECKING:
     from planner.train.duel import Duels
+    from planner.train.settings import Settings
     from planner.train.trainer import Keep, Trained
 
 NET: Final = "train.net"
@@ -30,7 +30,7 @@ def train(args: argparse.Namespace, talk: Talk) -> None:
     """Train, and write the net; interrupted, keep the checkpoint and say how to go on."""
     from planner.arena.compiled import choose_kernel
     from planner.brain.net import Net, save_net
-    from planner.train.recipe import TRAINED, duels_for, settings_for
+    from planner.train.recipe import duels_for, settings_for
     from planner.train.shards import choose_shards
     from planner.train.trainer import Talk as Telling
     from planner.train.trainer import plot_of
@@ -42,29 +42,38 @@ def train(args: argparse.Namespace, talk: Talk) -> None:
     settings = settings_for(args.seed, begin[2] if begin else None)
     shards, why = choose_shards(cores_here(talk.environ), args.envs, plot_of(making, settings).chunks, args.shards)
     out = open_out(args, talk.environ)
-    keep = _keep(args, out, talk)
-    talk.say(f"treadcore: {why}; {kernel.why}")
-    warm(making)
-    with Stop() as stop, Follow(out / METRICS, args.ticks, keep.resume, talk) as follow:
-        telling = Telling(report=follow.take, stop=stop)
-        began = time.monotonic()
-        start = begin[2].flat if begin else None
-        try:
-            ended = run(making, settings, args.ticks, shards=shards, start=start, keep=keep, talk=telling)
-        except TryLater as error:
-            raise _died(error, stop, keep.path, out) from error
-        follow.finish()
-    if stop.by and ended.ticks < args.ticks:
-        raise _stopped(stop, ended, out, talk)
-    notes = {"made_by": TRAINED, "ticks": ended.ticks, "envs": args.envs, "from": begin[1] if begin else None}
-    notes |= {"settings": asdict(settings) | {"hidden": list(settings.hidden)}, "rewards": dict(rewards.weights)}
-    notes |= {"liked": dict(rewards.liked), "disliked": dict(rewards.disliked)}
-    notes["rivals"] = [[rival.sha256, rival.share] for rival in rivals]
-    sha256 = save_net(out / NET, Net(shape=ended.shape, flat=ended.flat, notes=notes))
-    keep.path.unlink(missing_ok=True)
-    speed = round(follow.speed(time.monotonic() - began))
-    told = {"net": str(out / NET), "sha256": sha256, "ticks": ended.ticks, "ticks_per_s": speed}
-    tell(told | {"shards": shards, "why": why, "kernel": kernel.name, "score": follow.score}, talk)
+    with alone_in(out):
+        keep = _keep(args, out, talk)
+        talk.say(f"treadcore: {why}; {kernel.why}")
+        warm(making)
+        with Stop() as stop, Follow(out / METRICS, args.ticks, keep.resume, talk) as follow:
+            telling = Telling(report=follow.take, stop=stop)
+            began = time.monotonic()
+            start = begin[2].flat if begin else None
+            try:
+                ended = run(making, settings, args.ticks, shards=shards, start=start, keep=keep, talk=telling)
+            except TryLater as error:
+                raise _died(error, stop, keep.path, out) from error
+            follow.finish()
+        if stop.by and ended.ticks < args.ticks:
+            raise _stopped(stop, ended, out, talk)
+        notes = _notes(making, settings) | {"ticks": ended.ticks, "from": begin[1] if begin else None}
+        notes["rivals"] = [[rival.sha256, rival.share] for rival in rivals]
+        sha256 = save_net(out / NET, Net(shape=ended.shape, flat=ended.flat, notes=notes))
+        speed = round(follow.speed(time.monotonic() - began))
+        told = {"net": str(out / NET), "sha256": sha256, "ticks": ended.ticks, "ticks_per_s": speed}
+        tell(told | {"shards": shards, "why": why, "kernel": kernel.name, "score": follow.score}, talk)
+        keep.path.unlink(missing_ok=True)  # after it is told: killed before, the next attempt has no more to do
+
+
+def _notes(making: "Duels", settings: "Settings") -> dict[str, Any]:
+    """What a net's file says of how it was made."""
+    from planner.train.recipe import TRAINED
+
+    rewards = making.rewards
+    taught = {"rewards": dict(rewards.weights), "liked": dict(rewards.liked), "disliked": dict(rewards.disliked)}
+    how = asdict(settings) | {"hidden": list(settings.hidden)}
+    return {"made_by": TRAINED, "envs": making.envs, "settings": how, **taught}
 
 
 def _keep(args: argparse.Namespace, out: Path, talk: Talk) -> "Keep":
@@ -84,11 +93,11 @@ def _keep(args: argparse.Namespace, out: Path, talk: Talk) -> "Keep":
 
 def _fetch(previous: Path, out: Path) -> None:
     for name in (METRICS, CHECKPOINT):
-        if (previous / name).is_file():
-            try:
-                shutil.copyfile(previous / name, out / name)
-            except OSError as error:
-                raise CannotCreate(f"{out / name}: cannot be copied from {previous}: {error.strerror}") from error
+        try:
+            if (previous / name).is_file():
+                replace_file(out / name, (previous / name).read_bytes(), durable=True)
+        except OSError as error:
+            raise CannotCreate(f"{out / name}: cannot be copied from {previous}: {error.strerror}") from error
 
 
 def warm(making: "Duels") -> None:

@@ -95,6 +95,20 @@ def test_a_job_goes_on_from_its_last_attempt_and_names_its_net_from_its_director
     assert iterations(second) == [1, 2, 3, 4, 5]
 
 
+def test_a_net_that_could_not_be_told_of_is_not_trained_again(unbroken, tmp_path):
+    first, second, ask = tmp_path / "1", tmp_path / "2", (*SMALL, "--ticks", 5 * 2048)
+    said = run(*ask, FLEET_OUT=first, FLEET_RESULT=tmp_path / "none" / "result.json", code=74)
+    assert "the result cannot be written" in said
+    told = run(*ask, FLEET_OUT=second, FLEET_PREVIOUS=first)
+    assert (told["sha256"], told["score"]) == (unbroken["sha256"], unbroken["score"])
+    assert told["ticks_per_s"] == 0, "all of it was done before"
+
+
+def test_one_training_at_a_time_in_a_directory(at_work, tmp_path):
+    said = run(*SMALL, "--out", tmp_path, "--resume", code=75)
+    assert f"{tmp_path}: another training is at work there" in said
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the worker in /proc")
 def test_a_run_whose_worker_was_killed_goes_on_to_the_same_net(tmp_path):
     if run("cores")["cores"] < 2:

@@ -9,6 +9,7 @@ from typing import Any
 from fleetd import Talk, clock, columns, count, seconds
 from planner.cli_fill import open_filler, tell
 from planner.cli_rounds import reward_json, reward_table, round_json, round_line
+from planner.cli_slopes import pairs_read
 from planner.cli_width import say_wrapped, short_change, short_effect, short_name, table_width, widest, wrapped
 from planner.due import Order, blocks_due
 from planner.facts import Ruling
@@ -120,14 +121,14 @@ def upcoming(args: argparse.Namespace, talk: Talk) -> int:
     seen = filler.look()
     tell(filler, seen, talk)
     blocks = blocks_due(seen, filler.plan, Order(count=AHEAD), 0)
-    last = _last_reads(seen)
+    last, pairs = _last_reads(seen), pairs_read(seen, filler.plan)
     variables = [
         (variable.name, value, to, last.get((variable.name, direction)))
         for direction, (variable, value, to) in zip(cycle(DIRECTIONS), moves(seen, filler.plan.space), strict=False)
     ]
     if talk.json:
         rounds = {"round": round_json(filler), "rewards": reward_json(filler)}
-        talk.emit(_next_json(seen, blocks, variables) | rounds)
+        talk.emit(_next_json(seen, blocks, variables) | {"pairs": pairs} | rounds)
         return 0
     width = table_width(talk)
     if under_way := round_line(filler):
@@ -142,7 +143,11 @@ def upcoming(args: argparse.Namespace, talk: Talk) -> int:
         for line in ("", *rewards):
             talk.data(line)
     done = sum(course is not None for *_, course in variables)
-    talk.say(f"pass {seen.pass_}; {done} of {len(variables)} changes were read at least once")
+    talk.say(f"pass {seen.pass_}; {done} of {len(variables)} changes were read at least once on their own")
+    if pairs:
+        talk.say(
+            f"{pairs:,} mirrored pairs were read besides: each of them reads all {len(variables) // 2} variables at once"
+        )
     return 0
 
 

@@ -1,24 +1,40 @@
 """fleet-plan suggest: the strongest trials, and what to do about each."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fleetd import Talk, columns, count
+from planner.account import account, power
 from planner.cli_fill import open_filler, tell
 from planner.cli_rounds import say_rounds
-from planner.cli_width import short_change, short_effect, table_width, widest
+from planner.cli_slopes import belief_of, say_slopes, slopes_json
+from planner.cli_width import say_wrapped, short_change, short_effect, table_width, widest
+from planner.fill import Filler
+from planner.policy.screen import Belief
+from planner.seeds import Purpose
 from planner.standing import Course, Stage, Standing
-from planner.stats import LEAST_SEEDS, Paired, shrunk, smallest_seen, spread
+from planner.stats import LEAST_SEEDS, Paired, shrunk, spread
 from planner.trial import encode_change
 from planner.verdict import Call, decimals, judge, numbers, read_of, signed
 
 LEAST_ID = 5  # signs of a shortened id
 LEAST_CHANGE = 24  # columns of a change, before the seeds' numbers make room for it
 NOT_JUDGED = "not judged yet"
+SPENT = {"screen": "in screens", "single": "in single trials", "heldout": "held-out", "judge": "judging nets"}
 
 Read = tuple[Course, Paired]
 Row = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """How much of a trial its line has."""
+
+    ids: Mapping[str, str]  # shortened
+    counted: bool  # with the seeds' numbers
+    tau2: float
 
 
 def suggest(args: argparse.Namespace, talk: Talk) -> int:
@@ -26,46 +42,60 @@ def suggest(args: argparse.Namespace, talk: Talk) -> int:
     filler = open_filler(args, talk)
     seen = filler.look()
     tell(filler, seen, talk)
+    belief = belief_of(seen, filler.plan)
     reads = [(c, r) for c in seen.courses.values() if seen.current(c) and (r := read_of(c.search or c.heldout))]
     reads.sort(key=lambda pair: (-pair[1].mean / pair[1].se if pair[1].se else -pair[1].mean, pair[0].trial.id))
     adopted = [c for ruling in seen.best.adoptions[-args.top :] if (c := seen.courses.get(ruling.trial))]
     shown = reads[: args.top] + [(c, r) for c in reversed(adopted) if (r := read_of(c.search or c.heldout))]
+    tau2 = spread(r for c, r in reads if c.search and r.n >= LEAST_SEEDS)
     if talk.json:
-        tau2 = spread(r for _, r in reads if r.n >= LEAST_SEEDS)
         for course, read in shown:
             talk.emit(_suggestion(seen, course, read, tau2, len(reads)))
+        talk.emit(_account_json(seen, filler, belief))
         return 0
-    for line in columns(_table(seen, shown, table_width(talk))) if shown else ():
+    for line in columns(_table(seen, shown, tau2, table_width(talk))) if shown else ():
         talk.data(talk.paint("green", line) if line.endswith("adopted") else line)
     if any(advice(seen, course) == NOT_JUDGED for course, _ in shown):
         talk.say(f"{NOT_JUDGED}: `fleet-plan fill` judges (--count 0: and queues nothing)")
-    _say_shown(seen, len(reads), filler.plan.seeds, talk)
+    if not reads:
+        talk.say("no trial against the present best has been read yet")
+    if belief:
+        say_slopes(seen, filler.plan, belief, args.top, talk)
+    _say_account(seen, filler, talk)
     say_rounds(filler, talk)
     return 0
 
 
-def _table(seen: Standing, shown: Sequence[Read], width: int) -> list[Row]:
+def _table(seen: Standing, shown: Sequence[Read], tau2: float, width: int) -> list[Row]:
     """The first that fits: whole; with shortened ids; with names cut a little; without the seeds' numbers, and names cut."""
     short = _beginnings(seen.courses, [c.trial.id for c, _ in shown])
     rows: list[Row] = []
     for ids, counted, least in (({}, True, None), (short, True, LEAST_CHANGE), (short, False, 1)):
-        rows = _rows(seen, shown, ids, width, counted=counted)
+        look = Look(ids=ids, counted=counted, tau2=tau2)
+        rows = _rows(seen, shown, width, look)
         over = widest(rows) - width
         if over > 0 and least:
             room = max(least, max(len(row[1]) for row in rows) - over)
-            rows = _rows(seen, shown, ids, room, counted=counted)
+            rows = _rows(seen, shown, room, look)
         if widest(rows) <= width:
             break
     return rows
 
 
-def _rows(seen: Standing, shown: Sequence[Read], ids: dict[str, str], room: int, *, counted: bool) -> list[Row]:
-    rows: list[Row] = [("ID", "CHANGE", "SEARCH", "HELD-OUT", "ADVICE")]
-    for course, _ in shown:
-        trial, stages = course.trial, (course.search, course.heldout)
-        cells = [_cell(stage, counted=counted) for stage in stages]
-        rows.append((ids.get(trial.id, trial.id), short_change(trial, room), *cells, advice(seen, course)))
+def _rows(seen: Standing, shown: Sequence[Read], room: int, look: Look) -> list[Row]:
+    rows: list[Row] = [("ID", "CHANGE", "SEARCH", "EXPECTED", "HELD-OUT", "ADVICE")]
+    for course, read in shown:
+        trial, again = course.trial, _expected(seen, course, read, look.tau2)
+        search, heldout = (_cell(stage, counted=look.counted) for stage in (course.search, course.heldout))
+        expected = "–" if again is None else signed(again, decimals([read.se or read.mean]))
+        change = short_change(trial, room)
+        rows.append((look.ids.get(trial.id, trial.id), change, search, expected, heldout, advice(seen, course)))
     return rows
+
+
+def _expected(seen: Standing, course: Course, read: Paired, tau2: float) -> float | None:
+    """What the search is expected to read when read again; None where it was not searched, or beside another best."""
+    return shrunk(read, tau2) if course.search and seen.current(course) else None
 
 
 def _cell(stage: Stage | None, *, counted: bool) -> str:
@@ -110,13 +140,43 @@ def _sentence(seen: Standing, course: Course, read: Paired, tau2: float, among: 
     return f"{NOT_JUDGED}: fleet-plan fill judges; {verdict.sentence}"
 
 
-def _say_shown(seen: Standing, reads: int, seeds: int, talk: Talk) -> None:
-    if not reads:
-        talk.say("no trial against the present best has been read yet")
-    if seeds >= LEAST_SEEDS:
-        talk.say(f"{seeds} seeds can see {smallest_seen(seeds):.2f} standard deviations of a pair with 80 %")
-    spent = ", ".join(f"{n:,} {purpose}" for purpose, n in seen.plays.items() if n)
-    talk.say(f"plays so far: {spent or 'none'}; {count(len(seen.best.adoptions), 'adoption')}")
+def _say_account(seen: Standing, filler: Filler, talk: Talk) -> None:
+    told, plan = account(seen, filler.rounds), filler.plan
+    if said := [
+        _power(p, n) for p, n in ((Purpose.SEARCH, plan.seeds), (Purpose.HELDOUT, plan.heldout)) if power(n, p)
+    ]:
+        say_wrapped(f"seen with 80 %, in standard deviations of a pair: {'; '.join(said)}", talk)
+    spent = ", ".join(f"{n:,} {SPENT[purpose]}" for purpose, n in told.plays.items() if n)
+    talk.say(f"plays so far: {spent or 'none'}; {count(told.adoptions, 'adoption')}")
+    if told.decided:
+        say_wrapped(
+            f"by luck alone, {told.false_adoptions:.2g} of the {count(told.decided, 'held-out')} decided so far would be adopted",
+            talk,
+        )
+
+
+def _power(purpose: Purpose, seeds: int) -> str:
+    """Search 0.39 after 55 seeds."""
+    told = power(seeds, purpose)
+    effects, at = (", ".join(words) for words in zip(*((f"{sd:.2f}", str(n)) for n, sd in told), strict=True))
+    return f"{'held-out' if purpose is Purpose.HELDOUT else 'search'} {effects} after {at} seeds"
+
+
+def _account_json(seen: Standing, filler: Filler, belief: Belief | None) -> Any:
+    told, plan = account(seen, filler.rounds), filler.plan
+    see = {
+        name: [{"seeds": n, "sd": sd} for n, sd in power(seeds, purpose)]
+        for name, seeds, purpose in (("search", plan.seeds, Purpose.SEARCH), ("heldout", plan.heldout, Purpose.HELDOUT))
+    }
+    return {
+        "schema": "fleet.account/1",
+        "decided": told.decided,
+        "false_adoptions": told.false_adoptions,
+        "adoptions": told.adoptions,
+        "plays": told.plays,
+        "power": see,
+        "slopes": slopes_json(seen, plan, belief),
+    }
 
 
 def _suggestion(seen: Standing, course: Course, read: Paired, tau2: float, among: int) -> Any:
@@ -127,7 +187,7 @@ def _suggestion(seen: Standing, course: Course, read: Paired, tau2: float, among
         **encode_change(trial),
         "search": numbers(read_of(course.search)),
         "heldout": numbers(read_of(course.heldout)),
-        "shrunk": shrunk(read, tau2),
+        "shrunk": _expected(seen, course, read, tau2),
         "verdict": course.ruling.event if course.ruling else None,
         "reason": course.ruling.reason if course.ruling else None,
         "advice": _sentence(seen, course, read, tau2, among),

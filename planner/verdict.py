@@ -153,7 +153,9 @@ def short_of(read: Paired, rule: Rule = GATE) -> tuple[str, str]:
         return "too few seeds", f"{summary(read)}, the best stays{hint}"
     if rule.hopeless < rule.passed:
         return "hopeless", f"{summary(read)}, more seeds are not worth their time, the best stays"
-    return f"not past {WORDS[rule.passed]} standard errors", f"{summary(read)}, the best stays"
+    reason = f"not past {WORDS[rule.passed]} standard errors"
+    why = f", {reason}" if rule.passed > GATE.passed else ""  # of a bar above it the interval does not tell
+    return reason, f"{summary(read)}{why}, the best stays"
 
 
 def _why(stage: Stage) -> str:

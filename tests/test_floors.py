@@ -36,7 +36,7 @@ PLANNER_FLOORS = (
     ("brain",),
     ("census", "space", "seeds", "stats", "trial", "opinion", "screen", "net_round", "train"),
     ("facts", "screened", "best", "standing", "policy", "plan", "edits", "verdict", "probe", "reading", "rounds", "union"),
-    ("due", "fill", "reward_turns", "round_due", "round_jobs"),
+    ("account", "due", "fill", "reward_turns", "round_due", "round_jobs"),
 )
 
 

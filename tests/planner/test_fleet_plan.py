@@ -80,11 +80,11 @@ def test_log_has_every_verdict_in_order(judged):
 
 def test_suggest_shows_what_was_adopted_and_what_was_not(judged):
     lines = table(judged.plan("suggest", "--top", "20"))
-    assert lines.pop("ID").split() == ["ID", "CHANGE", "SEARCH", "HELD-OUT", "ADVICE"]
+    assert lines.pop("ID").split() == ["ID", "CHANGE", "SEARCH", "EXPECTED", "HELD-OUT", "ADVICE"]
     adopted = {row.body["trial"] for row in judged.rows("adopt")}
     assert {id_ for id_, line in lines.items() if line.endswith("adopted")} == adopted
     assert all(line.endswith("best stays") for line in lines.values() if "null" in line)
-    said = [json.loads(line) for line in judged.plan("suggest", "--json", "--top", "20").stdout.splitlines()]
+    said = [json.loads(line) for line in judged.plan("suggest", "--json", "--top", "20").stdout.splitlines()[:-1]]
     assert all("no seed of 20 changed, the best stays" in s["advice"] for s in said if s["variable"] == "null")
 
 
@@ -97,7 +97,7 @@ def test_what_is_read_and_not_judged_says_so_until_fill_has_looked(farm):
         "held-out next",
     }
     assert "not judged yet: `fleet-plan fill` judges" in done.stderr
-    advice = [json.loads(line)["advice"] for line in farm.plan("suggest", "--json").stdout.splitlines()]
+    advice = [json.loads(line)["advice"] for line in farm.plan("suggest", "--json").stdout.splitlines()[:-1]]
     assert any(line.startswith("not judged yet: fleet-plan fill judges; null 0 → ") for line in advice)
     farm.plan("fill", "--count", "0")
     after = farm.plan("suggest")

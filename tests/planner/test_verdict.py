@@ -108,6 +108,19 @@ def test_held_out_seeds_are_looked_at_three_times_and_pass_at_their_own_bars(rea
     assert verdict(stage([1.0, 1.2] * 20), looked(spread_out(*read), looks)).call is call
 
 
+def test_a_read_that_is_kept_out_though_its_interval_is_above_zero_says_which_bar_it_missed():
+    said = verdict(stage([1.0, 1.2] * 20), looked(spread_out(0.22, 0.10, 100), (25, 50)))
+    assert said.sentence.endswith(" to +0.42, not past 2.4 standard errors, the best stays")
+
+
+def test_a_leap_that_is_kept_out_says_what_it_was_and_why():
+    leap = Trial(id="t2", changes=(CHANGE, CHANGE), defaults="d", pass_=1, seconds=900, pairs=1234)
+    held = looked(spread_out(-0.12, 0.10, 100), (25, 50))
+    said = judge(Course(trial=leap, heldout=held), current=True).sentence
+    assert said.startswith("2 variables along their slopes after 1,234 pairs: held-out −")
+    assert said.endswith(", more seeds are not worth their time, the best stays")
+
+
 def test_the_first_look_that_decides_is_the_verdict_whatever_comes_after():
     good, bad = [1.0, 1.1] * 15, [-9.0, -9.1] * 30
     assert verdict(None, looked([*good, *bad], (30, 60))).call is Call.ADOPT

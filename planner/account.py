@@ -1,0 +1,58 @@
+"""The account of the whole stream: how many false adoptions luck may have made so far, and what plays were spent on. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.rounds import Rounds
+from planner.seeds import Purpose
+from planner.standing import REPLACED, Course, Standing
+from planner.stats import GATE, LEAST_SEEDS, looks, smallest_seen
+from planner.verdict import read_of, rules_of
+
+LUCK = {1: 1.0 - GATE, 2: 0.011, 3: 0.0105}  # looks → the chance that they adopt what has no effect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """Since the plan's first trial, whatever best was read against."""
+
+    decided: int  # held-outs and judged nets that their reads have decided
+    false_adoptions: float  # what luck is expected to have adopted of them, if none had an effect
+    adoptions: int
+    plays: Mapping[str, int]  # by purpose, those of screens apart from those of single trials
+
+
+def account(seen: Standing, rounds: Rounds) -> Account:
+    """Of held-outs that ended; one that was replaced, or is still being read, can make no adoption."""
+    chances = [
+        LUCK.get(len(course.heldout.looks), LUCK[1])
+        for course in seen.courses.values()
+        if _decided(course) and course.heldout
+    ]
+    judged = [
+        r for r in rounds.rounds.values() if r.lesson.best and r.ruling and r.ruling.reason != REPLACED and r.stage
+    ]
+    chances += [LUCK[1] for round_ in judged if read_of(round_.stage)]
+    return Account(
+        decided=len(chances),
+        false_adoptions=sum(chances),
+        adoptions=len(seen.best.adoptions) + sum(r.from_net is not None for r in rounds.adoptions),
+        plays={
+            "screen": seen.screened.plays,
+            "single": seen.single_plays,
+            "heldout": seen.plays[Purpose.HELDOUT],
+            "judge": rounds.plays,
+        },
+    )
+
+
+def _decided(course: Course) -> bool:
+    ruling = course.ruling
+    return ruling is not None and ruling.body.get("stage") == Purpose.HELDOUT and ruling.reason != REPLACED
+
+
+def power(seeds: int, purpose: Purpose) -> list[tuple[int, float]]:
+    """Per look of the seeds: after how many, and the effect in sd of a paired difference that passes there with 80 %."""
+    at = looks(seeds) if purpose is Purpose.HELDOUT else (seeds,)
+    rules = zip(at, rules_of(purpose, len(at)), strict=True)
+    return [(n, smallest_seen(n, rule.passed)) for n, rule in rules if n >= LEAST_SEEDS]

@@ -175,6 +175,23 @@ class Ledger:
                 if row:
                     yield row, clean
 
+    def reached(self, host: str) -> tuple[int, int]:
+        """How far `poll` has read that host's segment: the file's inode, and the offset behind the last line."""
+        seen = self._seen.get(host, _Seen())
+        return seen.inode, seen.offset
+
+    def go_on(self, reached: Mapping[str, tuple[int, int]]) -> None:
+        """Let `poll` go on from where another object had reached; a segment that is another file now is read anew."""
+        self._seen = {host: _Seen(inode, offset) for host, (inode, offset) in reached.items()}
+
+    def rows_at(self, host: str, places: Sequence[tuple[int, int]]) -> list[Row | None]:
+        """The rows between those offsets of a segment, newline not included; None where there is none. Raises OSError."""
+        fd = os.open(self.root / f"{host}.jsonl", _READ)
+        try:
+            return [decode_row(os.pread(fd, end - start, start)) for start, end in places]
+        finally:
+            os.close(fd)
+
     def behind(self, host: str) -> bool:
         """Whether that host's segment has rows that `poll` has not given yet; one look-up."""
         try:

@@ -6,8 +6,8 @@ from typing import Any
 
 from fleetd import Ledger, NotFound, Talk, Usage, host_name
 from planner.cli_fill import open_filler
+from planner.fill import Filler
 from planner.opinion import TEXT_MOST, Key
-from planner.standing import Standing
 
 WORDS = {"+": "liked", "-": "disliked"}
 
@@ -18,7 +18,8 @@ def feedback(args: argparse.Namespace, talk: Talk) -> int:
     if len(text) > TEXT_MOST or not text.isprintable():
         raise Usage(f"TEXT is one line of up to {TEXT_MOST} signs")
     filler = open_filler(args, talk)
-    host, seq = _row(filler.look(), args.row)
+    filler.look()
+    host, seq = _row(filler, args.row)
     if (subject := filler.subject((host, seq))) is None:
         raise NotFound(f"{host}:{seq}: no such row of the plan {filler.plan.name}, or one that was voided")
     here = host_name(talk.environ)
@@ -44,12 +45,12 @@ def _told(body: Any) -> dict[str, Any]:
     return {key: body[key] for key in ("row", "sign", "text", "by")}
 
 
-def _row(seen: Standing, named: str) -> Key:
+def _row(filler: Filler, named: str) -> Key:
     """HOST:SEQ, or the verdict of the trial or round of that id or beginning. Raises NotFound."""
     host, colon, seq = named.rpartition(":")
     if colon and host and seq.isascii() and seq.isdigit():
         return host, int(seq)
-    found = {r.trial: r.key for r in seen.history if named and r.trial.startswith(named)}
+    found = {r.trial: r.key for r in filler.history() if named and r.trial.startswith(named)}
     if named in found:
         return found[named]
     if len(found) != 1:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import NoReturn
 
 from fleetd import NotFound, Spool, Talk, Terminated, TryLater, Usage, allowed_cores, count, find_spool, host_name
+from planner.cache import cache_home
 from planner.cli_width import say_wrapped
 from planner.due import Order, asked_again, plays_expected
 from planner.edits import Edits
@@ -30,7 +31,8 @@ WAIT_S = 2.0  # for another fleet-plan, before a watch says so and tries again
 def open_filler(args: argparse.Namespace, talk: Talk) -> Filler:
     """The spool's plan and standing, as every command but init and read needs them."""
     spool = find_spool(args.spool, talk.environ)
-    return Filler(spool, read_plan(spool.plan), host_name(talk.environ), lambda: datetime.now(UTC))
+    home = cache_home(talk.environ)
+    return Filler(spool, read_plan(spool.plan), host_name(talk.environ), lambda: datetime.now(UTC), home)
 
 
 def fill(args: argparse.Namespace, talk: Talk) -> int:

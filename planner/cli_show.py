@@ -33,7 +33,8 @@ def log(args: argparse.Namespace, talk: Talk) -> int:
     seen = filler.look()
     tell(filler, seen, talk)
     said = filler.feedback()
-    for ruling in seen.history:
+    history = filler.history()
+    for ruling in history:
         undone = seen.undone.get(ruling.key) or filler.rounds.lapsed.get(ruling.key)
         of = [feedback for feedback, about in said if about == ruling.trial]
         if talk.json:
@@ -43,9 +44,9 @@ def log(args: argparse.Namespace, talk: Talk) -> int:
             talk.data(_ruled(ruling, undone, talk))
             for feedback in of:
                 talk.data(_said(feedback, talk))
-    if not seen.history:
+    if not history:
         talk.say("no verdict yet: a trial has one when its reads are in and `fleet-plan fill` has looked")
-    ruled = {ruling.trial for ruling in seen.history}
+    ruled = {ruling.trial for ruling in history}
     for feedback, about in said:
         if about not in ruled:
             say_wrapped(f"not judged yet: {about}\n{_said(feedback, talk)}", talk)
@@ -179,11 +180,7 @@ def _rows(seen: Standing, variables: Sequence[Turn], room: int, *, short: bool) 
 
 def _last_reads(seen: Standing) -> dict[tuple[str, int], Course]:
     """Per variable and direction the trial whose search was read last."""
-    last: dict[tuple[str, int], Course] = {}
-    for course in sorted(seen.courses.values(), key=_read_at):
-        if _read_at(course):
-            last |= {(c.variable, c.direction): course for c in course.trial.changes if course.trial.single}
-    return last
+    return {way: seen.courses[id_] for way, id_ in seen.tally.last.items()}
 
 
 def _read_at(course: Course) -> str:

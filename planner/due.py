@@ -58,9 +58,9 @@ def blocks_due(standing: Standing, plan: Plan, order: Order, busy: int) -> list[
 
 def plays_expected(standing: Standing, plan: Plan) -> int:
     """Plays read, and those that the queue and the stages begun will take."""
-    read = {course.search.span for course in standing.courses.values() if course.search and course.search.reads}
+    read = set(standing.tally.read)
     total = sum(standing.plays.values()) + 2 * sum(len(x.seeds) for x in standing.screened.alive.values())
-    for course in (course for course in standing.courses.values() if not course.ruling):
+    for course in standing.open:
         for stage, purpose in ((course.search, Purpose.SEARCH), (course.heldout, Purpose.HELDOUT)):
             seeds = sum(map(len, [*stage.alive.values(), *stage.gaps(BLOCK_SEEDS)])) if stage else 0
             if stage and seeds:
@@ -77,7 +77,7 @@ def _plays(plan: Plan, purpose: Purpose, seeds: int, *, first: bool) -> int:
 
 def _lots(standing: Standing, plan: Plan, order: Order, room: int) -> Iterator[_Lot]:
     """Gaps of what was begun, then held-out seeds, then the policy's trials; seeds are drawn one after another."""
-    open_ = [course for course in standing.courses.values() if not course.ruling and standing.current(course)]
+    open_ = [course for course in standing.open if standing.current(course)]
     for course in open_:
         for stage, purpose in ((course.heldout, Purpose.HELDOUT), (course.search, Purpose.SEARCH)):
             if stage and (gaps := stage.gaps(BLOCK_SEEDS)):
@@ -166,12 +166,8 @@ def _screen(standing: Standing, plan: Plan, draws: list[Draw], ask: Pairs) -> _L
 
 def _search_spans(standing: Standing, plan: Plan) -> dict[int, Span]:
     """Pass → the seeds that its trials against the present best share."""
-    spans: dict[int, Span] = {}
-    for course in standing.courses.values():
-        fits = standing.current(course) and course.trial.seconds == plan.seconds
-        if fits and course.search and len(course.search.span) == plan.seeds:
-            spans[course.trial.pass_] = max(course.search.span, spans.get(course.trial.pass_, course.search.span))
-    return spans
+    spans = standing.tally.spans.items()
+    return {pass_: span for (pass_, seconds, seeds), span in spans if (seconds, seeds) == (plan.seconds, plan.seeds)}
 
 
 def asked_again(standing: Standing, id_: str | None) -> Iterable[Trial]:

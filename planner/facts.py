@@ -24,6 +24,7 @@ from planner.net_round import (
 from planner.opinion import Feedback, Opinion, Subject, decode_feedback
 from planner.screen import SCREEN, Screen, decode_screen
 from planner.seeds import Draw, Purpose, Span
+from planner.shelf import Shelf
 from planner.trial import TRIAL, Block, Reads, Trial, decode_block, decode_reads, decode_weights, is_number
 
 VERDICTS = ("adopt", "keep")
@@ -106,17 +107,23 @@ class Ruling:
 
 
 class Facts:
-    """The rows of one plan, by where they stand. Adding a row twice, or in another order, changes nothing."""
+    """The rows of one plan, by where they stand. Adding a row twice, or in another order, changes nothing.
 
-    def __init__(self, name: str) -> None:
+    Those of the trials on the `shelf` are facts as well: they are looked at when a row about the trial comes.
+    """
+
+    def __init__(self, name: str, shelf: Shelf | None = None) -> None:
         self.name = name
+        self.shelf = shelf or Shelf()
+        self._touched: set[str] = set()  # trials on the shelf
         self._attempts: dict[Key, Attempt] = {}
         self._screens: dict[Key, ScreenRow] = {}
         self._learned: dict[Key, Learned] = {}
         self._judged: dict[Key, Judged] = {}
         self._rulings: dict[Key, Ruling] = {}
         self._feedback: dict[Key, Feedback] = {}
-        self._void: dict[Key, str] = {}  # → the reason
+        self._voids: set[Key] = set()  # the rows that void
+        self._void: dict[Key, str] = {}  # what they name → the reason
         self._odd: set[Key] = set()
 
     def add(self, rows: Iterable[Row]) -> None:
@@ -125,15 +132,35 @@ class Facts:
                 self._take(row)
             except BadData:
                 self._odd.add((row.host, row.seq))
+        self.open({id_ for id_ in self._touched if id_ in self.shelf.lines})
+        self._touched.clear()
+
+    def open(self, trials: Iterable[str]) -> None:
+        """Take these trials from the shelf."""
+        if rows := self.shelf.take(trials):
+            self.add(rows)
+
+    def whole(self) -> "Facts":
+        """The same with nothing on the shelf: all of it is opened."""
+        self.open(list(self.shelf.lines))
+        return self
+
+    def keys(self) -> set[Key]:
+        """The rows that are facts here, those on the shelf not among them."""
+        found = self._attempts, self._screens, self._learned, self._judged, self._rulings, self._feedback, self._voids
+        return self._odd.union(*found)
 
     def _take(self, row: Row) -> None:
         key = (row.host, row.seq)
         if row.event == "void":
             reason = str(row.body.get("reason"))
+            self._voids.add(key)
             for named in ((v["host"], v["seq"]) for v in row.body["rows"]):
                 self._void[named] = min(reason, self._void.get(named, reason))
+                self._touched.add(self.shelf.trial_of(named) or "")
         elif row.event in VERDICTS and row.body.get("plan") == self.name:
-            self._rulings[key] = _ruling(row)
+            self._rulings[key] = ruling = _ruling(row)
+            self._touched.add(ruling.trial)
         elif row.event == "feedback" and row.body.get("plan") == self.name:
             self._feedback[key] = decode_feedback(row)
         elif row.event == "result":
@@ -150,7 +177,8 @@ class Facts:
         elif payload.get("schema") == SCREEN:
             self._screens[key] = _screen_row(row, decode_screen(payload))
         elif payload.get("schema") == TRIAL:
-            self._attempts[key] = _attempt(row, decode_block(payload))
+            self._attempts[key] = attempt = _attempt(row, decode_block(payload))
+            self._touched.add(attempt.trial.id)
 
     @property
     def odd(self) -> list[Key]:
@@ -158,8 +186,15 @@ class Facts:
         return sorted(self._odd - self._void.keys())
 
     def attempts(self) -> list[Attempt]:
-        """The result rows that no void row takes out."""
-        return [attempt for key, attempt in self._attempts.items() if key not in self._void]
+        """The result rows that no void row takes out, in the order of their keys."""
+        return [attempt for key, attempt in sorted(self._attempts.items()) if key not in self._void]
+
+    def voided(self) -> list[Attempt]:
+        """Those that one does."""
+        return [attempt for key, attempt in self._attempts.items() if key in self._void]
+
+    def is_void(self, key: Key) -> bool:
+        return key in self._void
 
     def screens(self) -> list[ScreenRow]:
         return [row for key, row in self._screens.items() if key not in self._void]
@@ -174,14 +209,15 @@ class Facts:
         """What the row is about; None: no such row of this plan, or it was voided."""
         if key in self._void:
             return None
+        if shelved := self.shelf.lines.get(self.shelf.trial_of(key) or ""):
+            return _tried(shelved.trial)
         if found := self._attempts.get(key):
             return _tried(found.trial)
         if screened := self._screens.get(key):
             return Subject(id=screened.screen.id)
-        if learned := self._learned.get(key):
-            return Subject(id=learned.lesson.round)
-        if judged := self._judged.get(key):
-            return Subject(id=judged.judge.round)
+        rounds = self._learned.get(key), self._judged.get(key)
+        if told := next((row for row in rounds if row), None):
+            return Subject(id=told.lesson.round if isinstance(told, Learned) else told.judge.round)
         return _ruled(ruling) if (ruling := self._rulings.get(key)) else None
 
     def feedback(self) -> list[Feedback]:

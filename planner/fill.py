@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from fleetd import BadData, Job, Ledger, Row, Spool, new_id, only_one, utc
+from planner.cache import Cache
 from planner.due import Order, blocks_due, plays_expected
 from planner.facts import Facts, Ruling
+from planner.filing import Reader
 from planner.net_round import LESSON, Judge, Lesson, decode_judge, decode_lesson
 from planner.opinion import Feedback, Key, Subject
 from planner.plan import Plan
@@ -39,22 +42,27 @@ RETRIES = 1
 class Filler:
     """One process's view of a spool and its plan: what it has read of the ledger, and the jobs it knows by id."""
 
-    def __init__(self, spool: Spool, plan: Plan, host: str, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, spool: Spool, plan: Plan, host: str, now: Callable[[], datetime], cache: Path | None = None
+    ) -> None:
+        """`cache` is the directory where a long ledger's cache is kept; None: nowhere."""
         self.spool = spool
         self.plan = plan
         self.host = host
         self.by = f"fleet-plan@{host}"
         self._now = now
         self._ledger = Ledger(spool.ledger_d)
+        self._cache = cache
+        self._reader = Reader(self._ledger, Cache(home=cache, ledger=spool.ledger_d, plan=plan.name))
         self._facts = Facts(plan.name)
         self._tasks: dict[str, Task | None] = {}
         self._told: set[str] = set()
-        self.alive: set[str] = set()
+        self.alive: frozenset[str] = frozenset()
         self.rounds = Rounds()
 
     def after(self, plan: Plan) -> "Filler":
         """The same for another plan."""
-        filler = Filler(self.spool, plan, self.host, self._now)
+        filler = Filler(self.spool, plan, self.host, self._now, self._cache)
         filler._told = self._told
         return filler
 
@@ -87,13 +95,17 @@ class Filler:
     def look(self) -> Standing:
         """The standing as it is now."""
         tasks = self._under_way()
-        self._facts.add(row for row, _ in self._ledger.poll_lines())
+        self._reader.look(self._facts)
         blocks = {id_: task for id_, task in tasks.items() if isinstance(task, Block | Screen)}
         self.rounds = rounds_of(self._facts, {i: t for i, t in tasks.items() if isinstance(t, Lesson | Judge)})
         seen = standing(self._facts, self.plan.space, blocks)
-        self.alive = {job for course in seen.courses.values() for stage in course.stages for job in stage.alive}
-        self.alive |= self.rounds.alive | seen.screened.alive.keys()
+        self.alive = self.rounds.alive | seen.screened.alive.keys() | seen.alive.keys()
+        self._reader.keep(self._facts, seen)
         return seen
+
+    def history(self) -> list[Ruling]:
+        """Every verdict, oldest first, as of the last look."""
+        return self._facts.whole().history()
 
     def played(self, seen: Standing) -> int:
         """Plays read, of trials and of rounds."""
@@ -114,7 +126,7 @@ class Filler:
             if shaken := self._facts.shaken():
                 rows += self._ledger.append(self.host, [void_row(self.plan, r, why, self.by) for r, why in shaken])
                 continue
-            ruled = [(c, judge(c, current=seen.current(c))) for c in seen.courses.values() if not c.ruling]
+            ruled = [(c, judge(c, current=seen.current(c))) for c in seen.open]
             adopt = sorted((r for r in ruled if r[1].call is Call.ADOPT), key=lambda r: -_strength(r[1].read))
             due = adopt[:1] + [r for r in ruled if r[1].call is Call.KEEP]
             bodies = [verdict_row(self.plan, seen, course, verdict, self.by) for course, verdict in due]

@@ -97,7 +97,7 @@ def rounds_of(facts: Facts, alive: Mapping[str, Task]) -> Rounds:
         opinions=tuple(facts.opinions()),
         plays=sum(a.reads.plays for a in judged),
         busy_s=sum(a.busy_s for a in (*learned, *judged)),
-        trials_s=sum(a.busy_s for a in facts.attempts()),
+        trials_s=math.fsum([*(a.busy_s for a in facts.attempts()), *facts.shelf.busy_s()]),
     )
 
 

@@ -5,6 +5,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from fleetd import Outcome
 from planner.best import Best, best_of
@@ -12,7 +13,9 @@ from planner.facts import Attempt, Ended, Facts, Judged, Key, Ruling
 from planner.screen import Screen
 from planner.screened import Screened, screened
 from planner.seeds import Draw, Purpose, Span, overlap
+from planner.shelf import Line, Shelf
 from planner.space import Space
+from planner.tally import Tally, tally_of
 from planner.trial import Block, Reads, Trial
 
 Drawn = tuple[Draw, tuple[int, ...]]  # and the looks
@@ -74,12 +77,26 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """How far one trial has come."""
+    """How far one trial has come. One that is on the shelf is opened when it is asked for more than its trial."""
 
     trial: Trial
     search: Stage | None = None
     heldout: Stage | None = None
     ruling: Ruling | None = None
+    shelved: tuple[Shelf, Line] | None = field(default=None, compare=False, repr=False)
+
+    def __getattr__(self, name: str) -> Any:
+        """What was not asked for before: Python calls this where a slot has no value yet."""
+        if name not in ("trial", "search", "heldout", "ruling") or self.shelved is None:
+            raise AttributeError(name)
+        shelf, line = self.shelved
+        if name == "trial":
+            object.__setattr__(self, name, line.trial)
+        else:
+            opened = _opened(shelf, line)
+            for stage in ("search", "heldout", "ruling"):
+                object.__setattr__(self, stage, getattr(opened, stage))
+        return getattr(self, name)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -105,11 +122,14 @@ class Standing:
     overlap: str | None  # why held-out reads cannot be trusted, by the seeds of what stands and what is under way
     plays: Mapping[Purpose, int]
     pass_: int
-    rulings: tuple[Ruling, ...]
     screened: Screened = field(default_factory=Screened)
     single_plays: int = 0  # of the search, by trials of one variable
-    history: tuple[Ruling, ...] = ()  # every verdict, oldest first
-    undone: Mapping[Key, str] = field(default_factory=dict)  # a verdict of the history → why it counts no more
+    undone: Mapping[Key, str] = field(default_factory=dict)  # a verdict → why it counts no more
+    open: tuple[Course, ...] = ()  # those without a verdict
+    leaps: tuple[Course, ...] = ()  # those of many variables
+    alive: Mapping[str, int] = field(default_factory=dict)  # jobs of trials that wait or run → seeds
+    single_seeds: int = 0  # of them, those of searches of one variable
+    tally: Tally = field(default_factory=Tally)
 
     def current(self, course: Course) -> bool:
         """Whether the trial is read against the best that stands now."""
@@ -124,26 +144,89 @@ def standing(facts: Facts, space: Space, under_way: Mapping[str, Block | Screen]
     """The facts seen through the space; `under_way` are the jobs that wait or run, by id."""
     alive = {job: task for job, task in under_way.items() if isinstance(task, Block)}
     screens = {job: task for job, task in under_way.items() if isinstance(task, Screen)}
-    seen = screened(facts.screens(), screens)
-    rulings, attempts = [ruling for ruling in facts.rulings() if not ruling.is_round], facts.attempts()
-    trials, draws = _drawn(attempts)
-    trials = {block.trial.id: block.trial for block in alive.values()} | trials
-    draws = {(block.trial.id, block.purpose): (block.draw, block.looks) for block in alive.values()} | draws
-    best, now = best_of(space, rulings), [block.draw for block in alive.values()]
-    drawn = sorted([*(draw for draw, _ in draws.values()), *seen.draws], key=lambda draw: (draw.span, draw.whose))
+    facts.open({block.trial.id for block in alive.values()} & facts.shelf.lines.keys())
+    seen, attempts, shelf = screened(facts.screens(), screens), facts.attempts(), facts.shelf
+    rulings = [ruling for ruling in facts.rulings() if not ruling.is_round]
+    courses, draws = _courses(attempts, rulings, alive)
+    best, lines = best_of(space, rulings), sorted([*map(line_of, courses.values()), *shelf.lines.values()])
+    pass_ = max((line.pass_ for line in lines), default=1)
+    tally, plays = tally_of(lines, best.defaults, pass_), _plays(attempts, seen, shelf)
+    asked = [*(Draw(a.seeds, a.purpose, a.trial.id) for a in attempts), *(block.draw for block in alive.values())]
     return Standing(
         best=best,
-        courses=_courses(trials, draws, attempts, rulings, alive),
-        draws=tuple(drawn),
-        overlap=overlap([*(Draw(a.seeds, a.purpose, a.trial.id) for a in attempts), *now, *seen.draws]),
-        plays=_plays(attempts, seen),
+        courses={line.id: courses.get(line.id) or _shelved(shelf, line) for line in lines},
+        draws=_sorted([*draws, *shelf.draws(), *seen.draws, *_searched(tally)]),
+        overlap=overlap([*asked, *shelf.asked(), *seen.draws]),
+        plays=plays,
         screened=seen,
-        single_plays=sum(a.reads.plays for a in attempts if a.purpose is Purpose.SEARCH),
-        pass_=max((trial.pass_ for trial in trials.values()), default=1),
-        rulings=tuple(rulings),
-        history=tuple(facts.history()),
+        single_plays=plays[Purpose.SEARCH] - seen.plays,
+        pass_=pass_,
         undone={**facts.undone(), **best.lapsed},
+        open=tuple(course for course in courses.values() if not course.ruling),
+        leaps=tuple(course for course in courses.values() if course.trial.single is None),
+        alive={job: len(n) for c in courses.values() for stage in c.stages for job, n in stage.alive.items()},
+        single_seeds=sum(map(_waiting, courses.values())),
+        tally=tally,
     )
+
+
+def _shelved(shelf: Shelf, line: Line) -> Course:
+    """The trial as it lies there: half a microsecond, for there may be 100,000."""
+    course = Course.__new__(Course)
+    object.__setattr__(course, "shelved", (shelf, line))
+    return course
+
+
+def _opened(shelf: Shelf, line: Line) -> Course:
+    """What its rows say."""
+    (row, *_) = rows = shelf.rows(line)
+    facts = Facts(str(row.body["payload"]["name"]))
+    facts.add(rows)
+    return _courses(facts.attempts(), facts.rulings(), {})[0][line.id]
+
+
+def line_of(course: Course) -> Line:
+    """What the tally counts of it."""
+    trial, search, ruling, change = course.trial, course.search, course.ruling, course.trial.single
+    event = ("replaced" if ruling.reason == REPLACED else ruling.event) if ruling else ""
+    return Line(
+        job=course.order[0],
+        id=trial.id,
+        pass_=trial.pass_,
+        defaults=trial.defaults,
+        seconds=trial.seconds,
+        of=trial.of,
+        variable=change.variable if change else "",
+        from_=change.from_ if change else 0.0,
+        to=change.to if change else 0.0,
+        event=event,
+        low=search.span.low if search else 0,
+        high=search.span.high if search else 0,
+        read=bool(search and search.reads),
+        read_at=(search.read_at if search else None) or "",
+        looks=_looks_decided(course),
+    )
+
+
+def _looks_decided(course: Course) -> int:
+    held, ruling = course.heldout, course.ruling
+    if held is None or ruling is None or ruling.reason == REPLACED:
+        return 0
+    return len(held.looks) if ruling.body.get("stage") == Purpose.HELDOUT else 0
+
+
+def _waiting(course: Course) -> int:
+    """Seeds of its search that are to come, where one variable is searched."""
+    return sum(map(len, course.search.alive.values())) if course.search and course.trial.single else 0
+
+
+def _sorted(draws: Iterable[Draw]) -> tuple[Draw, ...]:
+    return tuple(sorted(draws, key=lambda draw: (draw.span.low, draw.span.high, draw.whose)))
+
+
+def _searched(tally: Tally) -> Iterable[Draw]:
+    """The search's seeds, once for all the trials that share them."""
+    return (Draw(span, Purpose.SEARCH, id_) for span, id_ in tally.searched.items())
 
 
 def _drawn(attempts: Iterable[Attempt]) -> tuple[dict[str, Trial], dict[tuple[str, Purpose], Drawn]]:
@@ -161,20 +244,21 @@ def _drawn(attempts: Iterable[Attempt]) -> tuple[dict[str, Trial], dict[tuple[st
     return trials, draws
 
 
-def _plays(attempts: Iterable[Attempt], seen: Screened) -> dict[Purpose, int]:
-    plays = dict.fromkeys(Purpose, 0) | {Purpose.SEARCH: seen.plays}
+def _plays(attempts: Iterable[Attempt], seen: Screened, shelf: Shelf) -> dict[Purpose, int]:
+    plays = dict.fromkeys(Purpose, 0) | shelf.plays()
+    plays[Purpose.SEARCH] += seen.plays
     for attempt in attempts:
         plays[attempt.purpose] += attempt.reads.plays
     return plays
 
 
 def _courses(
-    trials: Mapping[str, Trial],
-    draws: Mapping[tuple[str, Purpose], Drawn],
-    attempts: Iterable[Attempt],
-    rulings: Iterable[Ruling],
-    alive: Mapping[str, Block],
-) -> dict[str, Course]:
+    attempts: Sequence[Attempt], rulings: Iterable[Ruling], alive: Mapping[str, Block]
+) -> tuple[dict[str, Course], list[Draw]]:
+    """The trials by id, in the order in which they were queued, and what was drawn for held-out."""
+    trials, draws = _drawn(attempts)
+    trials = {block.trial.id: block.trial for block in alive.values()} | trials
+    draws = {(block.trial.id, block.purpose): (block.draw, block.looks) for block in alive.values()} | draws
     by_stage: dict[tuple[str, Purpose], list[Attempt]] = {}
     for attempt in attempts:
         by_stage.setdefault((attempt.trial.id, attempt.purpose), []).append(attempt)
@@ -199,7 +283,9 @@ def _courses(
         )
         for id_, trial in trials.items()
     }
-    return dict(sorted(courses.items(), key=lambda item: item[1].order))
+    drawn = {*(a.draw for a in attempts), *(draw for draw, _ in draws.values())}  # two fleets may draw twice for one
+    courses = dict(sorted(courses.items(), key=lambda item: item[1].order))
+    return courses, [draw for draw in drawn if draw.purpose is not Purpose.SEARCH]
 
 
 def stage_of(

@@ -34,8 +34,21 @@ ENGINE_FLOORS = (
 PLANNER_FLOORS = (
     ("arena",),
     ("brain",),
-    ("census", "space", "seeds", "stats", "trial", "opinion", "screen", "net_round", "train"),
-    ("facts", "screened", "best", "standing", "policy", "plan", "edits", "verdict", "probe", "reading", "rounds", "union"),
+    ("census", "space", "seeds", "stats", "trial", "opinion", "screen", "shelf", "net_round", "train"),
+    (
+        "facts",
+        "screened",
+        "best",
+        "standing",
+        "policy",
+        "plan",
+        "edits",
+        "verdict",
+        "probe",
+        "reading",
+        "rounds",
+        "union",
+    ),
     ("account", "due", "fill", "reward_turns", "round_due", "round_jobs"),
 )
 

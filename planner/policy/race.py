@@ -10,7 +10,7 @@ from dataclasses import replace
 from planner.policy.asks import Ask, Terms
 from planner.policy.rotate import DIRECTIONS, in_turn
 from planner.space import Variable
-from planner.standing import Course, Standing
+from planner.standing import Standing
 
 FIRST, MOST = 2, 8
 AFTER = {8: 4, 4: 2, 2: 1, 1: 4}  # steps → steps, once both sides have failed
@@ -33,18 +33,11 @@ def _moves(standing: Standing, terms: Terms, steps: dict[str, int]) -> Iterator[
 def _steps(standing: Standing, variable: Variable) -> int:
     """How far the variable goes next, by what became of its trials so far."""
     steps, failed = FIRST, 0
-    for course in _ended(standing, variable.name):
-        if course.ruling and course.ruling.event == "adopt":
+    for adopted in standing.tally.ended.get(variable.name, ()):
+        if adopted:
             steps, failed = min(2 * steps, MOST), 0
         else:
             failed += 1
             if failed == len(DIRECTIONS):
                 steps, failed = AFTER[steps], 0
     return steps
-
-
-def _ended(standing: Standing, name: str) -> Iterator[Course]:
-    for course in standing.courses.values():
-        change = course.trial.single
-        if change and change.variable == name and course.ruling and not standing.expired(course):
-            yield course

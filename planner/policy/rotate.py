@@ -22,14 +22,7 @@ def rotate(standing: Standing, terms: Terms, room: int) -> list[Ask]:
 def in_turn(standing: Standing, turns: Sequence[Turn], room: int) -> list[Move]:
     """The moves that this pass has not tried yet, then those of the next passes."""
     possible = [(v.name, value, to) for v, value, to in turns if to is not None]
-    tried = {
-        (change.variable, change.direction)
-        for course in standing.courses.values()
-        if (change := course.trial.single)
-        and course.trial.pass_ == standing.pass_
-        and course.trial.of is None
-        and not standing.expired(course)
-    }
+    tried = standing.tally.tried
     turn = [(name, value, to) for name, value, to in possible if (name, 1 if to > value else -1) not in tried]
     found: list[Move] = []
     pass_ = standing.pass_

@@ -64,7 +64,7 @@ def followed(theta: Vector, sheaves: list[Sheaf], n: int) -> Vector:
 
 def _check(standing: Standing, terms: Terms, theta: Vector, pairs: int, n: int) -> Leap | None:
     """At each eighth, and not twice."""
-    leaps = [course for course in standing.courses.values() if course.trial.single is None]
+    leaps = standing.leaps
     last = max((course.trial.pairs or 0 for course in leaps), default=0)
     if pairs * CHECKS // n == last * CHECKS // n or any(not c.ruling and standing.current(c) for c in leaps):
         return None

@@ -67,7 +67,7 @@ class Run:
     def settle(self):
         while True:
             seen = self.standing()
-            ruled = [(c, judge(c, current=seen.current(c))) for c in seen.courses.values() if not c.ruling]
+            ruled = [(c, judge(c, current=seen.current(c))) for c in seen.open]
             adopt = [r for r in ruled if r[1].call is Call.ADOPT][:1]
             due = adopt + [r for r in ruled if r[1].call is Call.KEEP]
             for course, verdict in due:

@@ -1,0 +1,120 @@
+"""Filing: which trials go on the shelf, and the cache of a ledger. What is filed away is read again where it is asked for."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from fleetd import BadData, Ledger, Row
+from planner.cache import Cache, Kept
+from planner.facts import Attempt, Facts, Key, Ruling
+from planner.seeds import Draw, Purpose, stray
+from planner.shelf import Line, Place, Shelf
+from planner.standing import Standing, line_of
+
+LONG = 4_000_000  # bytes that were read anew: so much is worth to be kept
+
+
+class Reader:
+    """Reads one ledger into facts, by the cache where that is good, and keeps what it has read."""
+
+    def __init__(self, ledger: Ledger, cache: Cache) -> None:
+        self._ledger, self._cache = ledger, cache
+        self._places: dict[Key, Place] = {}
+        self._new = 0  # bytes read since the cache was written
+        self._looked = False
+
+    def look(self, facts: Facts) -> None:
+        """Add what is new; the first time, what was kept before it."""
+        if not self._looked:
+            self._looked = True
+            self._recall(facts)
+        facts.add(self._polled())
+
+    def keep(self, facts: Facts, seen: Standing) -> None:
+        """Write the cache when much was read anew."""
+        if self._new < LONG:
+            return
+        self._new = 0
+        keys = facts.keys()
+        if not keys <= self._places.keys():  # rows of this process's own, which it has not read
+            return
+        filed = list(_filed(facts, seen, self._places))
+        away = {(host, seq) for line in filed for host, seq, _, _ in line.rows}
+        lines = sorted([*facts.shelf.lines.values(), *filed])
+        places = sorted((self._places[key] for key in keys - away), key=tuple)
+        reached = {host: self._ledger.reached(host) for host in self._ledger.hosts()}
+        self._cache.write(Kept(reached=reached, lines=lines, places=places))
+
+    def _recall(self, facts: Facts) -> None:
+        if (kept := self._cache.read()) is None:
+            return
+        try:
+            rows = self._fetch(kept.places)
+        except BadData:
+            return
+        self._ledger.go_on(kept.reached)
+        facts.shelf = Shelf({line.id: line for line in kept.lines}, self._fetch)
+        facts.add(rows)
+
+    def _polled(self) -> Iterator[Row]:
+        for row, line in self._ledger.poll_lines():
+            end = self._ledger.reached(row.host)[1] - 1
+            self._places[row.host, row.seq] = row.host, row.seq, end - len(line), end
+            self._new += len(line)
+            yield row
+
+    def _fetch(self, places: Sequence[Place]) -> list[Row]:
+        """The rows that stand there. Raises BadData, without a cache then, when others do."""
+        found: list[Row] = []
+        try:
+            for host, of in _by_host(places).items():
+                for (_, seq, _, _), row in zip(of, self._ledger.rows_at(host, [p[2:] for p in of]), strict=True):
+                    found += [row] if row and (row.host, row.seq) == (host, seq) else []
+        except (OSError, ValueError, OverflowError):
+            found = []
+        if len(found) < len(places):
+            self._cache.remove()
+            raise BadData(f"{self._ledger.root}: rows are not where they were read before; try again")
+        self._places |= {(place[0], place[1]): place for place in places}
+        return found
+
+
+def _by_host(places: Iterable[Place]) -> dict[str, list[Place]]:
+    found: dict[str, list[Place]] = {}
+    for place in places:
+        found.setdefault(place[0], []).append(place)
+    return found
+
+
+def _filed(facts: Facts, seen: Standing, places: Mapping[Key, Place]) -> Iterator[Line]:
+    """The trials of one variable that have one verdict, which keeps the best, and nothing odd about them."""
+    attempts: dict[str, list[Attempt]] = {}
+    for attempt in facts.attempts():
+        attempts.setdefault(attempt.trial.id, []).append(attempt)
+    rulings: dict[str, list[Ruling]] = {}
+    for ruling in facts.history():
+        rulings.setdefault(ruling.trial, []).append(ruling)
+    voided = {attempt.trial.id for attempt in facts.voided()}
+    for id_ in attempts.keys() & rulings.keys() - voided:
+        if len(rulings[id_]) == 1 and _is_plain(attempts[id_], rulings[id_][0], facts):
+            keys = [*(attempt.key for attempt in attempts[id_]), rulings[id_][0].key]
+            yield _line(seen, id_, attempts[id_], [places[key] for key in keys])
+
+
+def _is_plain(attempts: Sequence[Attempt], ruling: Ruling, facts: Facts) -> bool:
+    own = {attempt.key for attempt in attempts}
+    if ruling.event != "keep" or ruling.is_round or facts.is_void(ruling.key) or not ruling.rests_on <= own:
+        return False
+    draws = [draw for a in attempts for draw in (a.draw, Draw(a.seeds, a.purpose, a.trial.id))]
+    return attempts[0].trial.single is not None and not any(map(stray, draws))
+
+
+def _line(seen: Standing, id_: str, attempts: Sequence[Attempt], rows: Sequence[Place]) -> Line:
+    course = seen.courses[id_]
+    held = [attempt for attempt in attempts if attempt.purpose is Purpose.HELDOUT]
+    spans = [course.heldout.span, *(attempt.seeds for attempt in held)] if course.heldout else []
+    return line_of(course)._replace(
+        plays=sum(attempt.reads.plays for attempt in attempts if attempt.purpose is Purpose.SEARCH),
+        held_plays=sum(attempt.reads.plays for attempt in held),
+        busy_s=[attempt.busy_s for attempt in attempts],
+        held=[[span.low, span.high] for span in spans],
+        rows=rows,
+    )

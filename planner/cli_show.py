@@ -8,6 +8,7 @@ from typing import Any
 
 from fleetd import Talk, clock, columns, count, seconds
 from planner.cli_fill import open_filler, tell
+from planner.cli_hosts import say_hosts
 from planner.cli_rounds import reward_json, reward_table, round_json, round_line
 from planner.cli_slopes import pairs_read
 from planner.cli_width import say_wrapped, short_change, short_effect, short_name, table_width, widest, wrapped
@@ -52,6 +53,7 @@ def log(args: argparse.Namespace, talk: Talk) -> int:
             say_wrapped(f"not judged yet: {about}\n{_said(feedback, talk)}", talk)
     if line := round_line(filler):
         say_wrapped(line, talk)
+    say_hosts(filler, talk)
     return 0
 
 

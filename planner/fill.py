@@ -20,6 +20,7 @@ from planner.filing import Reader
 from planner.net_round import LESSON, Judge, Lesson, decode_judge, decode_lesson
 from planner.opinion import Feedback, Key, Subject
 from planner.plan import Plan
+from planner.residuals import Dealt, dealt
 from planner.round_due import may_learn, round_due
 from planner.round_jobs import ROUND_KINDS, round_job, round_row
 from planner.rounds import Rounds, judge_round, rounds_of
@@ -78,6 +79,10 @@ class Filler:
     def feedback(self) -> list[tuple[Feedback, str]]:
         """What people said, oldest first, and the trial or round that it is about."""
         return [(said, about.id) for said in self._facts.feedback() if (about := self.subject(said.row))]
+
+    def dealt(self) -> Dealt:
+        """What each host read of each trial, as of the last look."""
+        return dealt(self._facts)
 
     def untold(self, notes: Iterable[str]) -> list[str]:
         """Those that were not given here before."""

@@ -45,6 +45,7 @@ PLANNER_FLOORS = (
         "edits",
         "verdict",
         "probe",
+        "residuals",
         "reading",
         "rounds",
         "union",

@@ -1,0 +1,99 @@
+"""Whether one host reads otherwise than the others: first all hosts together, then the worst. Pure.
+
+Hosts share a trial: its seeds are dealt to them in jobs. What a host read of a trial is set beside what the others read of
+the same trial, by means and their errors; a trial's own worth, whatever it is, cancels out. A host's such differences,
+standardised, are one z. A first test asks whether the hosts' z together are beyond chance (chi-square); only then
+is the worst host named, and only when it is beyond chance on its own, for as many hosts as there are (Bonferroni).
+
+Mirrored pairs of screens go as one trial: which side is which is drawn for each pair, so that they differ by nothing on average.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from planner.facts import Facts, Key
+from planner.screen import Shake
+from planner.stats import Paired, normal_cdf, paired
+
+LEAST = 5  # reads of a trial, by the host and by the others
+LEVEL = 0.01  # of an alarm where all hosts read alike, for each of the two tests
+
+HostReads = Mapping[str, Sequence[float]]  # host → differences of one trial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dealt:
+    """The trials as their hosts read them, and the rows by host."""
+
+    trials: Sequence[HostReads] = ()
+    rows: Mapping[str, Sequence[Key]] = field(default_factory=dict)
+
+
+def dealt(facts: Facts) -> Dealt:
+    """What stands, by trial, purpose, build and rules; a seed counts once for each host."""
+    read = [(a.key, (a.trial.id, str(a.purpose)), a.reads) for a in facts.attempts()]
+    read += [(row.key, ("mirrored", ""), row.reads) for row in facts.screens() if row.screen.shake is Shake.MIRRORED]
+    found: dict[tuple[str, ...], dict[str, dict[int, float]]] = {}
+    rows: dict[str, list[Key]] = {}
+    for key, about, reads in read:
+        of = found.setdefault((*about, str(reads.build), str(reads.rules)), {})
+        of.setdefault(key[0], {}).update((seed, c - b) for seed, (c, b) in reads.pairs().items())
+        rows.setdefault(key[0], []).append(key)
+    trials = [{host: list(of.values()) for host, of in hosts.items()} for hosts in found.values() if len(hosts) > 1]
+    return Dealt(trials=trials, rows={host: sorted(keys) for host, keys in rows.items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Residual:
+    """How far a host's reads lie from the others', over all trials that it shared: in standard errors, and in sd of a pair."""
+
+    host: str
+    z: float
+    sd: float
+    reads: int
+    trials: int
+
+
+def residuals(trials: Iterable[HostReads]) -> list[Residual]:
+    """Of each host that shared a trial; the farthest off first."""
+    found: dict[str, list[tuple[float, float, int]]] = {}
+    for trial in trials:
+        for host, reads in trial.items():
+            others = [d for other, ds in trial.items() if other != host for d in ds]
+            if len(reads) >= LEAST and len(others) >= LEAST and (apart := _apart(paired(reads), paired(others))):
+                found.setdefault(host, []).append((*apart, len(reads)))
+    told = [_together(host, parts) for host, parts in found.items()]
+    return sorted(told, key=lambda residual: (-abs(residual.z), residual.host))
+
+
+def _apart(own: Paired, others: Paired) -> tuple[float, float] | None:
+    """The difference in sd of a pair and its standard error, in the same; None where no seed changed."""
+    df = own.n + others.n - 2
+    variance = ((own.n - 1) * own.sd**2 + (others.n - 1) * others.sd**2) / df
+    if variance == 0.0:
+        return None
+    error = math.sqrt(1.0 / own.n + 1.0 / others.n) * math.sqrt(df / (df - 2))
+    return (own.mean - others.mean) / math.sqrt(variance), error
+
+
+def _together(host: str, parts: Sequence[tuple[float, float, int]]) -> Residual:
+    weight = math.fsum(error**-2 for _, error, _ in parts)
+    mean = math.fsum(apart / error**2 for apart, error, _ in parts) / weight
+    reads = sum(n for *_, n in parts)
+    return Residual(host=host, z=mean * math.sqrt(weight), sd=mean, reads=reads, trials=len(parts))
+
+
+def alarm(found: Sequence[Residual]) -> Residual | None:
+    """The host that reads otherwise; None where what sets hosts apart is chance."""
+    hosts = len(found)
+    if hosts < 2 or not _beyond(math.fsum(residual.z**2 for residual in found) * (hosts - 1) / hosts, hosts - 1):
+        return None
+    worst = found[0]
+    return worst if 2.0 * normal_cdf(-abs(worst.z)) * hosts < LEVEL else None
+
+
+def _beyond(square: float, df: int) -> bool:
+    """Whether a chi-square with df degrees is over its quantile of 1 - LEVEL (Wilson and Hilferty 1931)."""
+    third = 2.0 / (9.0 * df)
+    return normal_cdf(((square / df) ** (1 / 3) - (1.0 - third)) / math.sqrt(third)) > 1.0 - LEVEL

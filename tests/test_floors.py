@@ -37,6 +37,9 @@ PLANNER_FLOORS = (
     ("census", "space", "seeds", "stats", "trial", "opinion", "screen", "shelf", "net_round", "train"),
     (
         "facts",
+        "cache",
+        "tally",
+        "filing",
         "screened",
         "best",
         "standing",

@@ -24,11 +24,7 @@ class Account:
 
 def account(seen: Standing, rounds: Rounds) -> Account:
     """Of held-outs that ended; one that was replaced, or is still being read, can make no adoption."""
-    chances = [
-        LUCK.get(len(course.heldout.looks), LUCK[1])
-        for course in seen.courses.values()
-        if _decided(course) and course.heldout
-    ]
+    chances = [chance for course in seen.courses.values() if (chance := _chance(course))]
     judged = [
         r for r in rounds.rounds.values() if r.lesson.best and r.ruling and r.ruling.reason != REPLACED and r.stage
     ]
@@ -46,9 +42,15 @@ def account(seen: Standing, rounds: Rounds) -> Account:
     )
 
 
-def _decided(course: Course) -> bool:
-    ruling = course.ruling
-    return ruling is not None and ruling.body.get("stage") == Purpose.HELDOUT and ruling.reason != REPLACED
+def _chance(course: Course) -> float:
+    """Of luck, where held-out seeds have decided; of one on the shelf its line tells."""
+    if course.shelved:
+        line = course.shelved[1]
+        return LUCK[len(looks(line.held[0][1] - line.held[0][0]))] if line.held and line.event == "keep" else 0.0
+    ruling, heldout = course.ruling, course.heldout
+    if not heldout or not ruling or ruling.body.get("stage") != Purpose.HELDOUT or ruling.reason == REPLACED:
+        return 0.0
+    return LUCK.get(len(heldout.looks), LUCK[1])
 
 
 def power(seeds: int, purpose: Purpose) -> list[tuple[int, float]]:

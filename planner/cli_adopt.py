@@ -15,6 +15,8 @@ def adopt(args: argparse.Namespace, talk: Talk) -> int:
     with filler.alone():
         course = find_course(filler.look(), args.id)
         seen, rows = filler.settle()
+        if course.trial.id not in seen.courses:
+            raise No(next(row.body["sentence"] for row in rows if row.body.get("trial") == course.trial.id))
         course = seen.courses[course.trial.id]
     decided = _decided(seen, course)
     if decided.ruling is None or decided.ruling.event != "adopt":

@@ -158,7 +158,7 @@ def _judged(filler: Filler, merged: Merged, new: Sequence[bytes], void: Containe
         sorts=sorted_out(rows_of(new), keys, facts, after.best, void),
         notes=_notes(filler, best, after.best, facts),
         shared=shared,
-        wrong=None if overlap else after.overlap or next(iter(shared), None),
+        wrong=None if overlap else after.overlap,
     )
 
 
@@ -207,12 +207,11 @@ def _meant(merged: Merged) -> Iterator[str]:
     if merged.shared:
         more = f" (and {count(len(merged.shared) - 1, 'pair')} of trials more)" if merged.shared[1:] else ""
         yield (
-            f"warning: {merged.shared[0]}{more}: two trials were decided by the same games, so their verdicts share their "
-            "luck and are not two independent ones"
+            f"warning: {merged.shared[0]}{more}: verdicts by the same games share their luck and are not two independent "
+            "ones; what is decided stays, what is still open draws fresh seeds at the next fill"
         )
     if merged.wrong:
-        stray = "" if merged.shared else f"{merged.wrong}: "
-        yield f"warning: {stray}fleet-plan fill does nothing (exit 65) until void rows name the rows of one of the two"
+        yield f"warning: {merged.wrong}: fleet-plan fill does nothing (exit 65) until a void row names the row"
 
 
 def _summary(merged: Merged, *, dry: bool) -> str:

@@ -11,6 +11,7 @@ from planner.plan import Plan
 from planner.policy import POLICIES, Leap, Move, Pairs, Terms
 from planner.screen import Screen, screen_id
 from planner.seeds import Draw, Purpose, Span, fresh
+from planner.shared import giving_way
 from planner.standing import Standing
 from planner.stats import looks
 from planner.trial import Block, Change, Trial, trial_id
@@ -77,7 +78,8 @@ def _plays(plan: Plan, purpose: Purpose, seeds: int, *, first: bool) -> int:
 
 def _lots(standing: Standing, plan: Plan, order: Order, room: int) -> Iterator[_Lot]:
     """Gaps of what was begun, then held-out seeds, then the policy's trials; seeds are drawn one after another."""
-    open_ = [course for course in standing.open if standing.current(course)]
+    barred = {draw.whose for draw in giving_way(standing)}
+    open_ = [course for course in standing.open if standing.current(course) and course.trial.id not in barred]
     for course in open_:
         for stage, purpose in ((course.heldout, Purpose.HELDOUT), (course.search, Purpose.SEARCH)):
             if stage and (gaps := stage.gaps(BLOCK_SEEDS)):

@@ -15,7 +15,7 @@ from typing import Any
 from fleetd import BadData, Job, Ledger, Row, Spool, new_id, only_one, utc
 from planner.cache import Cache
 from planner.due import Order, blocks_due, plays_expected
-from planner.facts import Facts, Ruling
+from planner.facts import Attempt, Facts, Ruling
 from planner.filing import Reader
 from planner.net_round import LESSON, Judge, Lesson, decode_judge, decode_lesson
 from planner.opinion import Feedback, Key, Subject
@@ -25,7 +25,8 @@ from planner.round_due import may_learn, round_due
 from planner.round_jobs import ROUND_KINDS, round_job, round_row
 from planner.rounds import Rounds, judge_round, rounds_of
 from planner.screen import SCREEN, Screen, decode_screen, encode_screen
-from planner.seeds import Purpose
+from planner.seeds import Draw, Purpose
+from planner.shared import giving_way
 from planner.standing import REPLACED, Course, Standing, standing
 from planner.stats import Paired
 from planner.trial import TRIAL, Block, decode_block, encode_block, encode_change, player_hash
@@ -119,7 +120,7 @@ class Filler:
     def settle(self) -> tuple[Standing, list[Row]]:
         """Write the verdicts that are due and give the standing after them; the caller holds the lock.
 
-        Raises BadData when held-out seeds meet any others, before anything is written.
+        Raises BadData when seeds meet those of another purpose, before anything is written.
         At most one adoption counts against one best: the strongest goes first, and the others find theirs replaced.
         A verdict whose reads were voided is voided first, by a row: whoever reads the ledger sees it undone.
         """
@@ -131,7 +132,12 @@ class Filler:
             if shaken := self._facts.shaken():
                 rows += self._ledger.append(self.host, [void_row(self.plan, r, why, self.by) for r, why in shaken])
                 continue
-            ruled = [(c, judge(c, current=seen.current(c))) for c in seen.open]
+            giving = giving_way(seen)
+            if voids := self._voids_of(seen, giving):
+                rows += self._ledger.append(self.host, voids)
+                continue
+            barred = {draw.whose for draw in giving}
+            ruled = [(c, judge(c, current=seen.current(c))) for c in seen.open if c.trial.id not in barred]
             adopt = sorted((r for r in ruled if r[1].call is Call.ADOPT), key=lambda r: -_strength(r[1].read))
             due = adopt[:1] + [r for r in ruled if r[1].call is Call.KEEP]
             bodies = [verdict_row(self.plan, seen, course, verdict, self.by) for course, verdict in due]
@@ -139,6 +145,16 @@ class Filler:
             if not bodies:
                 return seen, rows
             rows += self._ledger.append(self.host, bodies)
+
+    def _voids_of(self, seen: Standing, giving: Mapping[Draw, str]) -> list[dict[str, Any]]:
+        """The rows that take out what was read on the held-out seeds of others, once nothing of the trial is under way."""
+        busy = {course.trial.id for course in seen.open if course.alive}
+        bodies = []
+        for draw, why in giving.items():
+            read = [a for a in self._facts.attempts() if a.purpose is Purpose.HELDOUT and a.draw == draw]
+            if read and draw.whose not in busy:
+                bodies.append(refusal_row(self.plan, read, why, self.by))
+        return bodies
 
     def _round_row(self) -> list[dict[str, Any]]:
         """The row of the round that is open, when its verdict is due."""
@@ -227,6 +243,20 @@ def void_row(plan: Plan, ruling: Ruling, why: str, by: str) -> dict[str, Any]:
         "plan": plan.name,
         "trial": ruling.trial,
         "rows": [{"host": host, "seq": seq}],
+    }
+
+
+def refusal_row(plan: Plan, read: Sequence[Attempt], why: str, by: str) -> dict[str, Any]:
+    """The body of the `void` row for a trial's reads on held-out seeds that another trial has."""
+    trial = read[0].trial
+    return {
+        "event": "void",
+        "by": by,
+        "reason": why,
+        "sentence": f"{trial.id} ({trial.change}): {why}; what was read of it there does not count, it draws fresh ones",
+        "plan": plan.name,
+        "trial": trial.id,
+        "rows": [{"host": host, "seq": seq} for host, seq in sorted(a.key for a in read)],
     }
 
 

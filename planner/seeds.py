@@ -4,7 +4,7 @@ The account is the jobs in the queue and the rows of the ledger; nothing else re
 so that any program can take them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -80,17 +80,18 @@ def stray(draw: Draw) -> str | None:
     )
 
 
-def overlap(draws: Iterable[Draw]) -> str | None:
-    """The first reason not to trust held-out reads: seeds outside their range, or held-out seeds drawn twice."""
-    heldout: list[Draw] = []
-    for draw in draws:
-        if wrong := stray(draw):
-            return wrong
-        if draw.purpose is Purpose.HELDOUT:
-            heldout.append(draw)
-    heldout.sort(key=lambda d: (d.span, d.whose))
-    for one, two in pairwise(heldout):
-        if one.span.meets(two.span) and one.whose != two.whose:
-            seeds = f"{two.span.low} to {two.span.high - 1}"
-            return f"{two.whose}: its held-out seeds {seeds} were drawn by {one.whose} before"
-    return None
+def astray(draws: Iterable[Draw]) -> str | None:
+    """The first reason not to trust reads: seeds outside their purpose's range."""
+    return next((wrong for draw in draws if (wrong := stray(draw))), None)
+
+
+def meetings(draws: Iterable[Draw]) -> Iterator[tuple[Draw, Draw]]:
+    """Held-out draws of two owners that have seeds in common, in order of the seeds."""
+    heldout = {draw for draw in draws if draw.purpose is Purpose.HELDOUT}
+    ordered = sorted(heldout, key=lambda draw: (draw.span.low, draw.span.high, draw.whose))
+    for at, one in enumerate(ordered):
+        for k in range(at + 1, len(ordered)):
+            if ordered[k].span.low >= one.span.high:
+                break
+            if ordered[k].whose != one.whose:
+                yield one, ordered[k]

@@ -12,7 +12,7 @@ from planner.best import Best, best_of
 from planner.facts import Attempt, Ended, Facts, Judged, Key, Ruling
 from planner.screen import Screen
 from planner.screened import Screened, screened
-from planner.seeds import Draw, Purpose, Span, overlap
+from planner.seeds import Draw, Purpose, Span, astray
 from planner.shelf import Line, Shelf
 from planner.space import Space
 from planner.tally import Tally, tally_of
@@ -119,7 +119,7 @@ class Standing:
     best: Best
     courses: Mapping[str, Course]
     draws: tuple[Draw, ...]
-    overlap: str | None  # why held-out reads cannot be trusted, by the seeds of what stands and what is under way
+    overlap: str | None  # why reads cannot be trusted: their seeds meet those of another purpose
     plays: Mapping[Purpose, int]
     pass_: int
     screened: Screened = field(default_factory=Screened)
@@ -156,7 +156,7 @@ def standing(facts: Facts, space: Space, under_way: Mapping[str, Block | Screen]
         best=best,
         courses={line.id: courses.get(line.id) or _shelved(shelf, line) for line in lines},
         draws=_sorted([*draws, *shelf.draws(), *seen.draws, *_searched(tally)]),
-        overlap=overlap([*asked, *shelf.asked(), *seen.draws]),
+        overlap=astray([*asked, *shelf.asked(), *seen.draws]),
         plays=plays,
         screened=seen,
         single_plays=plays[Purpose.SEARCH] - seen.plays,

@@ -16,7 +16,7 @@ from fleetd import BadData, Row, count, decode_json
 from planner.best import Best
 from planner.facts import Attempt, Facts, Key
 from planner.reading import PLAYERS
-from planner.seeds import Draw, Purpose, overlap
+from planner.seeds import Draw, Purpose, meetings
 from planner.trial import READS, TRIAL, decode_reads
 
 Play = tuple[Any, ...]
@@ -266,12 +266,10 @@ def _room(attempt: Attempt) -> str:
 def shared_seeds(new: Iterable[Draw], here: Iterable[Draw]) -> list[str]:
     """Where held-out seeds of a new draw were drawn for another trial too, a sentence for each two trials."""
     fresh = {draw for draw in new if draw.purpose is Purpose.HELDOUT}
-    draws = sorted({*fresh, *(d for d in here if d.purpose is Purpose.HELDOUT)}, key=lambda d: (d.span, d.whose))
     said: dict[frozenset[str], str] = {}
-    for at, one in enumerate(draws):
-        for two in draws[at + 1 :]:
-            if two.span.low >= one.span.high:
-                break
-            if (one in fresh or two in fresh) and (wrong := overlap([one, two])):
-                said.setdefault(frozenset((one.whose, two.whose)), wrong)
+    for one, two in meetings([*fresh, *here]):
+        if one in fresh or two in fresh:
+            seeds = f"{two.span.low} to {two.span.high - 1}"
+            sentence = f"{two.whose}: its held-out seeds {seeds} were drawn for {one.whose}, too"
+            said.setdefault(frozenset((one.whose, two.whose)), sentence)
     return list(said.values())

@@ -53,7 +53,7 @@ PLANNER_FLOORS = (
         "rounds",
         "union",
     ),
-    ("account", "due", "fill", "reward_turns", "round_due", "round_jobs"),
+    ("account", "due", "fill", "reward_turns", "round_due", "round_jobs", "shared"),
 )
 
 

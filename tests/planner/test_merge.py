@@ -274,12 +274,8 @@ def test_held_out_seeds_that_two_fleets_drew_for_different_trials_are_a_warning(
         each.run()
     done = merge(farm, away.spool.root)
     assert "warning: t" in done.stderr
-    assert "were drawn by" in done.stderr
-    assert "their verdicts share their luck" in done.stderr
-    assert farm.plan("fill", ok=False).returncode == 65
-    held = [row for row in away.rows("result") if row.body["payload"]["purpose"] == "heldout"]
-    rows = [{"host": row.host, "seq": row.seq} for row in held]
-    farm.row({"event": "void", "by": "a test", "reason": "its held-out seeds were another's, too", "rows": rows})
+    assert "were drawn for" in done.stderr
+    assert "verdicts by the same games share their luck" in " ".join(done.stderr.split())
     farm.plan("fill", "--count", "0")
 
 

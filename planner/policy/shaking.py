@@ -17,6 +17,8 @@ from planner.screened import Sheaf
 
 GRID: Final = np.geomspace(0.01, 1000.0, 90)  # standard deviations of a pair: what is lost at most, and at one step
 
+SHOWN: Final = 2.0  # standard errors that the longest has to lose before anything is fitted
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shaken:
@@ -45,16 +47,24 @@ def shaken(sheaves: list[Sheaf]) -> Shaken | None:
             pairs=len(rows), curvature=1.0, reach=length.max(), tried=length.max(), near_sd=0.0, far_sd=0.0, lost=0.0
         )
     first, most = fit(length[all_], lost[all_] / sd)
+    if (bound := _lost_at_most(lost[longest] / sd)) is not None:
+        first, most = 2 * bound / float(length.max()) ** 2, np.inf
     reach = min(float(length.max()), float(np.sqrt(most / first)))
     return Shaken(
         pairs=len(rows),
-        curvature=sd * first / d,
+        curvature=float(sd * first / d),
         reach=reach,
         tried=float(length.max()),
         near_sd=float(np.std(lost[~all_], ddof=1)) if (~all_).sum() > 1 else None,
         far_sd=float(np.std(lost[longest], ddof=1)) if longest.sum() > 1 else sd,
         lost=float(lost[longest].mean()),
     )
+
+
+def _lost_at_most(lost: Vector) -> float | None:
+    """Of the longest, where it is not shown to lose anything (then the fit would be of chance); None where it is."""
+    mean, error = float(lost.mean()), float(np.std(lost, ddof=1)) / np.sqrt(len(lost)) if len(lost) > 1 else 1.0
+    return max(mean, 0.0) + SHOWN * max(error, float(GRID[0])) if mean <= SHOWN * error else None
 
 
 def _losses(sheaf: Sheaf) -> list[tuple[int, float]]:

@@ -54,6 +54,17 @@ def test_where_everything_is_lost_early_the_reach_is_short():
     assert 4 < told.lost < 6
 
 
+def test_where_nothing_is_lost_the_longest_is_best_and_the_curvature_small():
+    class Slope(Hill):
+        def mean(self, x):
+            return 0.25 * (x[..., 0] - x[..., 1])
+
+    for names in (3, 10):
+        told = shaken(sheaves(Slope(np.zeros(names), sd=0.5), names))
+        assert told.reach == told.tried == 3.0
+        assert 0 < told.curvature < 0.08
+
+
 def test_nothing_is_told_before_two_pairs_of_each_length():
     (first, *_) = sheaves(Hill(np.zeros(10)), jobs=1)
     few = {seed: d for seed, d in first.differences.items() if seed < first.screen.seeds.low + 9}

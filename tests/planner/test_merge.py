@@ -215,11 +215,11 @@ def test_merged_held_out_reads_make_a_verdict(farm, tmp_path):
     away.run()
     assert farm.rows("adopt") == []
     said = json.loads(merge(farm, away.spool.root, "--json").stdout)
-    assert said["reads"]["current"] >= len(asked) == 2
+    assert said["reads"]["current"] >= len(asked) == 1  # as far as the first look
     farm.plan("fill", "--count", "0")
     (adopted,) = farm.rows("adopt")
     assert {key["host"] for key in adopted.body["rests_on"]} == {"ada"}
-    assert adopted.body["n"] == 120
+    assert adopted.body["n"] == 30
 
 
 def test_the_same_reads_of_another_fleet_count_once(farm, tmp_path):

@@ -35,6 +35,7 @@ class Look:
 
     ids: Mapping[str, str]  # shortened
     counted: bool  # with the seeds' numbers
+    expected: bool  # with what it is expected to be when read again
     tau2: float
 
 
@@ -69,11 +70,17 @@ def suggest(args: argparse.Namespace, talk: Talk) -> int:
 
 
 def _table(seen: Standing, shown: Sequence[Read], tau2: float, width: int) -> list[Row]:
-    """The first that fits: whole; with shortened ids; with names cut a little; without the seeds' numbers, and names cut."""
+    """The first that fits: whole; ids shortened; names cut a little; no seeds' numbers; no expected column; names cut."""
     short = _beginnings(seen.courses, [c.trial.id for c, _ in shown])
     rows: list[Row] = []
-    for ids, counted, least in (({}, True, None), (short, True, LEAST_CHANGE), (short, False, 1)):
-        look = Look(ids=ids, counted=counted, tau2=tau2)
+    looks: tuple[tuple[Mapping[str, str], bool, bool, int | None], ...] = (
+        ({}, True, True, None),
+        (short, True, True, LEAST_CHANGE),
+        (short, False, True, LEAST_CHANGE),
+        (short, False, False, 1),
+    )
+    for ids, counted, expected, least in looks:
+        look = Look(ids=ids, counted=counted, expected=expected, tau2=tau2)
         rows = _rows(seen, shown, width, look)
         over = widest(rows) - width
         if over > 0 and least:
@@ -92,7 +99,7 @@ def _rows(seen: Standing, shown: Sequence[Read], room: int, look: Look) -> list[
         expected = "–" if again is None else signed(again, decimals([read.se or read.mean]))
         change = short_change(trial, room)
         rows.append((look.ids.get(trial.id, trial.id), change, search, expected, heldout, advice(seen, course)))
-    return rows
+    return rows if look.expected else [(*row[:3], *row[4:]) for row in rows]
 
 
 def _expected(seen: Standing, course: Course, read: Paired, tau2: float) -> float | None:

@@ -8,7 +8,8 @@ from planner.policy import Terms
 from planner.policy import rotate as rotated
 from planner.seeds import Purpose, Span
 from planner.space import Space, Variable
-from planner.standing import Course, Stage, Standing
+from planner.standing import Course, Stage, Standing, line_of
+from planner.tally import tally_of
 from planner.trial import Change, Trial, player_hash
 
 
@@ -26,8 +27,9 @@ def standing(space_, trials=(), reasons=(), pass_=1):
             trial=trial, search=Stage(span=Span(1, 21), looks=(20,)), ruling=ruling if reason else None
         )
     best = Best(weights=weights, defaults=player_hash(weights))
+    tally = tally_of(sorted(map(line_of, courses.values())), best.defaults, pass_)
     plays = dict.fromkeys(Purpose, 0)
-    return Standing(best=best, courses=courses, draws=(), overlap=None, plays=plays, pass_=pass_, rulings=())
+    return Standing(best=best, courses=courses, draws=(), overlap=None, plays=plays, pass_=pass_, tally=tally)
 
 
 def trial(variable, to, space_, pass_=1, defaults=None):

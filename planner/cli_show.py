@@ -3,7 +3,7 @@
 import argparse
 import time
 from collections.abc import Sequence
-from itertools import cycle
+from itertools import cycle, groupby
 from typing import Any
 
 from fleetd import Talk, clock, columns, count, seconds
@@ -15,7 +15,7 @@ from planner.cli_width import say_wrapped, short_change, short_effect, short_nam
 from planner.due import Order, blocks_due
 from planner.facts import Ruling
 from planner.opinion import Feedback
-from planner.policy import DIRECTIONS, moves
+from planner.policy import DIRECTIONS, turns
 from planner.reward_turns import standing_rewards
 from planner.screen import Screen
 from planner.seeds import Purpose
@@ -125,10 +125,8 @@ def upcoming(args: argparse.Namespace, talk: Talk) -> int:
     tell(filler, seen, talk)
     blocks = blocks_due(seen, filler.plan, Order(count=AHEAD), 0)
     last, pairs = _last_reads(seen), pairs_read(seen, filler.plan)
-    variables = [
-        (variable.name, value, to, last.get((variable.name, direction)))
-        for direction, (variable, value, to) in zip(cycle(DIRECTIONS), moves(seen, filler.plan.space), strict=False)
-    ]
+    ways = zip(cycle(DIRECTIONS), turns(filler.plan.policy, seen, filler.plan.space), strict=False)
+    variables = [(v.name, value, to, last.get((v.name, direction))) for direction, (v, value, to) in ways]
     if talk.json:
         rounds = {"round": round_json(filler), "rewards": reward_json(filler)}
         talk.emit(_next_json(seen, blocks, variables) | {"pairs": pairs} | rounds)
@@ -136,8 +134,9 @@ def upcoming(args: argparse.Namespace, talk: Talk) -> int:
     width = table_width(talk)
     if under_way := round_line(filler):
         talk.data(wrapped(under_way, talk.out, talk))
-    for block in blocks:
-        talk.data(_upcoming(block, width))
+    for line, alike in groupby(_upcoming(block, width - len(" × 6")) for block in blocks):
+        jobs = len([*alike])
+        talk.data(line if jobs == 1 else f"{line} × {jobs}")
     if not blocks:
         talk.data("nothing left to try: every variable is at its bounds")
     for line in ("", *columns(_table(seen, variables, width))):

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.policy.asks import Ask, Terms
-from planner.policy.rotate import DIRECTIONS, in_turn
-from planner.space import Variable
+from planner.policy.rotate import DIRECTIONS, Turn, in_turn
+from planner.space import Space, Variable
 from planner.standing import Standing
 
 FIRST, MOST = 2, 8
@@ -18,16 +18,16 @@ AFTER = {8: 4, 4: 2, 2: 1, 1: 4}  # steps → steps, once both sides have failed
 
 def race(standing: Standing, terms: Terms, room: int) -> list[Ask]:
     """The next `room` trials; fewer only when no variable can move at all."""
-    steps = {v.name: _steps(standing, v) for v in terms.space.weights()}
-    found = in_turn(standing, list(_moves(standing, terms, steps)), room)
+    found = in_turn(standing, list(strides(standing, terms.space)), room)
     return [replace(move, raced=True) for move in found]
 
 
-def _moves(standing: Standing, terms: Terms, steps: dict[str, int]) -> Iterator[tuple[Variable, float, float | None]]:
-    for variable in terms.space.weights():
-        value = standing.best.weights[variable.name]
+def strides(standing: Standing, space: Space) -> Iterator[Turn]:
+    """(variable, value, where to) for up and down of every weight, as far as it goes next."""
+    for variable in space.weights():
+        value, steps = standing.best.weights[variable.name], _steps(standing, variable)
         for direction in DIRECTIONS:
-            yield variable, value, variable.moved(value, direction, steps[variable.name])
+            yield variable, value, variable.moved(value, direction, steps)
 
 
 def _steps(standing: Standing, variable: Variable) -> int:

@@ -12,12 +12,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from fleetd import BadData, Job, Ledger, Row, Spool, new_id, only_one, utc
+from fleetd import BadData, Job, Ledger, NotFound, Row, Spool, new_id, only_one, utc
 from planner.cache import Cache
 from planner.due import Order, blocks_due, plays_expected
 from planner.facts import Attempt, Facts, Ruling
 from planner.filing import Reader
-from planner.net_round import LESSON, Judge, Lesson, decode_judge, decode_lesson
+from planner.net_round import LESSON, Judge, Lesson, NetFile, decode_judge, decode_lesson
 from planner.opinion import Feedback, Key, Subject
 from planner.plan import Plan
 from planner.residuals import Dealt, dealt
@@ -161,7 +161,18 @@ class Filler:
         if (round_ := self.rounds.open) is None:
             return []
         verdict = judge_round(self.rounds, round_)
+        if verdict.call is Call.ADOPT and round_.made and (why := self._no_net(round_.made)):
+            said = f"round {round_.lesson.round}: {why}"
+            verdict = Verdict(call=Call.KEEP, reason="not trained", sentence=said)
         return [] if verdict.call is Call.WAIT else [round_row(self.plan, self.rounds, round_, verdict, self.by)]
+
+    def _no_net(self, made: NetFile) -> str | None:
+        """Why the file is not the net that its row tells: nothing else has read a first one before it stands."""
+        try:
+            made.found_in(self.spool.root)
+        except (NotFound, BadData) as error:
+            return str(error)
+        return None
 
     def publish(self, tasks: Sequence[Task]) -> Iterator[str]:
         """Queue one job for each task, in turn; raises TryLater when a stop file stands."""

@@ -48,6 +48,8 @@ class NetFile:
     def found_in(self, spool: Path) -> "NetFile":
         """The same with its whole path. Raises NotFound, and BadData for a file of another hash."""
         path = spool / self.net
+        if path.exists() and not path.is_file():
+            raise BadData(f"{path}: the net {self.short} is no file: a FIFO or a directory is never opened")
         try:
             found = hashlib.sha256(path.read_bytes()).hexdigest()
         except OSError as error:

@@ -144,6 +144,14 @@ def test_a_command_that_tells_no_net_has_made_none(farm):
     assert "told no net" in farm.rows("keep")[0].body["sentence"]
 
 
+@pytest.mark.parametrize(("trouble", "why"), [("fifo", "is no file"), ("gone", "cannot be read")])
+def test_a_first_net_that_is_not_there_as_a_file_does_not_stand(farm, trouble, why):
+    write(farm, first=command(trouble))
+    work(farm)
+    assert verdicts(farm) == [("keep", "not trained")]
+    assert why in farm.rows("keep")[0].body["sentence"]
+
+
 def test_the_same_rows_are_the_same_rounds_without_any_cache(farm):
     write(farm)
     work(farm, 3, limit=2)

@@ -128,7 +128,9 @@ def test_a_cancel_ends_no_other_job_and_the_lane_lives_on(rig, wait_for):
     names = [rig.drop(f"j{n:02d}", "sleep", "0.06") for n in range(40)]
     rig.start(lanes=1)
     wait_for(rig.rows)
-    (parent,) = rig.parents()
+    (parent,) = wait_for(
+        lambda: found if len(found := rig.parents()) == 1 else None
+    )  # a job just forked looks like one
     asked = set()
     for many in range(3, 41, 3):
         asked.update(name for name in names if (rig.attempt(name) / "pid.json").exists() and called_back(rig, name))

@@ -7,7 +7,8 @@ from typing import Any
 from fleetd import Ledger, NotFound, Talk, Usage, host_name
 from planner.cli_fill import open_filler
 from planner.fill import Filler
-from planner.opinion import TEXT_MOST, Key
+from planner.opinion import TEXT_MOST
+from planner.trial import Key
 
 WORDS = {"+": "liked", "-": "disliked"}
 

@@ -12,11 +12,12 @@ from fleetd import BadData, Ledger, NotFound, Row, Spool, Talk, columns, count, 
 from planner.best import Best
 from planner.cli_fill import open_filler
 from planner.cli_width import say_wrapped
-from planner.facts import Facts, Key
+from planner.facts import Facts
 from planner.fill import Filler
 from planner.rounds import rounds_of
 from planner.seeds import Draw
 from planner.standing import standing
+from planner.trial import Key
 from planner.union import Conflict, Part, Union, contradictions, rows_of, shared_seeds, sorted_out
 
 ALIVE_S = 180.0  # since the last heartbeat

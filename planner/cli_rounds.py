@@ -27,13 +27,13 @@ def round_line(filler: Filler) -> str | None:
         return f"rounds: none begins; the last {FAILURES} nets could not be made (fleet-plan log)"
     lesson = lesson_due(rounds, plan)
     what = "the first net" if rounds.net is None else f"a net from {rounds.net.short}"
-    return f"round next: {what}, {lesson.move.change if lesson.move else 'rewards as they stand'}"
+    return f"round next: {what}, {lesson.move or 'rewards as they stand'}"
 
 
 def _title(round_: Round) -> str:
     lesson = round_.lesson
     begun = f"from {lesson.best.short}" if lesson.best else "the first net"
-    return f"{lesson.round} ({begun}{', ' + lesson.move.change if lesson.move else ''})"
+    return f"{lesson.round} ({begun}{f', {lesson.move}' if lesson.move else ''})"
 
 
 def _state(round_: Round) -> str:

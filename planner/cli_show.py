@@ -15,10 +15,11 @@ from planner.cli_width import say_wrapped, short_change, short_effect, short_nam
 from planner.due import Order, blocks_due
 from planner.facts import Ruling
 from planner.opinion import Feedback
-from planner.policy import DIRECTIONS, turns
+from planner.policy import turns
 from planner.reward_turns import standing_rewards
 from planner.screen import Screen
 from planner.seeds import Purpose
+from planner.space import DIRECTIONS
 from planner.standing import Course, Standing
 from planner.trial import Block, encode_change
 from planner.verdict import numbers, read_of

@@ -14,7 +14,6 @@ from planner.net_round import (
     Judge,
     Lesson,
     NetFile,
-    RewardMove,
     decode_judge,
     decode_lesson,
     decode_move,
@@ -25,11 +24,20 @@ from planner.opinion import Feedback, Opinion, Subject, decode_feedback
 from planner.screen import SCREEN, Screen, decode_screen
 from planner.seeds import Draw, Purpose, Span
 from planner.shelf import Shelf
-from planner.trial import TRIAL, Block, Reads, Trial, decode_block, decode_reads, decode_weights, is_number
+from planner.trial import (
+    TRIAL,
+    Block,
+    Change,
+    Key,
+    Reads,
+    Trial,
+    decode_block,
+    decode_reads,
+    decode_weights,
+    is_number,
+)
 
 VERDICTS = ("adopt", "keep")
-
-Key = tuple[str, int]  # (host, seq)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +111,7 @@ class Ruling:
     is_round: bool = False
     net: NetFile | None = None
     from_net: str | None = None
-    move: RewardMove | None = None  # the reward that the round tried
+    move: Change | None = None  # the reward that the round tried
 
 
 class Facts:
@@ -210,9 +218,9 @@ class Facts:
         if key in self._void:
             return None
         if shelved := self.shelf.lines.get(self.shelf.trial_of(key) or ""):
-            return _tried(shelved.trial)
+            return Subject(id=shelved.trial.id, change=shelved.trial.single)
         if found := self._attempts.get(key):
-            return _tried(found.trial)
+            return Subject(id=found.trial.id, change=found.trial.single)
         if screened := self._screens.get(key):
             return Subject(id=screened.screen.id)
         rounds = self._learned.get(key), self._judged.get(key)
@@ -281,7 +289,9 @@ def _ruled(ruling: Ruling) -> Subject:
     body = ruling.body
     if ruling.is_round or not all(map(is_number, (body.get("from"), body.get("to")))):
         return Subject(id=ruling.trial)
-    return Subject(id=ruling.trial, variable=str(body.get("variable")), from_=body["from"], to=body["to"])
+    return Subject(
+        id=ruling.trial, change=Change(variable=str(body.get("variable")), from_=body["from"], to=body["to"])
+    )
 
 
 def _round_ruling(row: Row) -> Ruling:
@@ -343,15 +353,6 @@ def _attempt(row: Row, block: Block) -> Attempt:
 
 def _screen_row(row: Row, screen: Screen) -> ScreenRow:
     return ScreenRow(**_ended(row), screen=screen, reads=decode_reads(row.body.get("result")))
-
-
-def _tried(trial: Trial) -> Subject:
-    change = trial.single
-    return (
-        Subject(id=trial.id, variable=change.variable, from_=change.from_, to=change.to)
-        if change
-        else Subject(id=trial.id)
-    )
 
 
 def _learned(row: Row, lesson: Lesson) -> Learned:

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fleetd import BadData, Ledger, Row
 from planner.cache import Cache, Kept
-from planner.facts import Attempt, Facts, Key, Ruling
+from planner.facts import Attempt, Facts, Ruling
 from planner.seeds import Draw, Purpose, stray
 from planner.shelf import Line, Place, Shelf
 from planner.standing import Standing, line_of
+from planner.trial import Key
 
 LONG = 4_000_000  # bytes that were read anew: so much is worth to be kept
 

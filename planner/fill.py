@@ -18,7 +18,7 @@ from planner.due import Order, blocks_due, plays_expected
 from planner.facts import Attempt, Facts, Ruling
 from planner.filing import Reader
 from planner.net_round import LESSON, Judge, Lesson, NetFile, decode_judge, decode_lesson
-from planner.opinion import Feedback, Key, Subject
+from planner.opinion import Feedback, Subject
 from planner.plan import Plan
 from planner.residuals import Dealt, dealt
 from planner.round_due import may_learn, round_due
@@ -29,7 +29,7 @@ from planner.seeds import Draw, Purpose
 from planner.shared import giving_way
 from planner.standing import REPLACED, Course, Standing, standing
 from planner.stats import Paired
-from planner.trial import TRIAL, Block, decode_block, encode_block, encode_change, player_hash
+from planner.trial import TRIAL, Block, Key, decode_block, encode_block, encode_change, player_hash
 from planner.verdict import NOTHING_READ, Call, Verdict, judge, numbers, read_of
 
 PRIORITY: Mapping[Purpose, int] = {Purpose.HELDOUT: 40, Purpose.SEARCH: 50}

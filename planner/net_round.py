@@ -22,7 +22,7 @@ from typing import Any, Final
 from fleetd import BadData, NotFound, encode_json
 from planner.opinion import Opinion, decode_opinion
 from planner.seeds import Draw, Purpose, Span, stray
-from planner.trial import TRIAL, decode_span, decode_weights, number_of
+from planner.trial import TRIAL, Change, decode_change, decode_span, decode_weights, number_of
 
 LESSON: Final = "fleet.lesson/1"
 SHORT: Final = 8  # hex digits of a hash, for people
@@ -60,24 +60,6 @@ class NetFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RewardMove:
-    """One reward variable's change."""
-
-    variable: str
-    from_: float
-    to: float
-
-    @property
-    def change(self) -> str:
-        """`win 1 → 1.25`."""
-        return f"{self.variable} {self.from_:g} → {self.to:g}".replace(" -", " −")
-
-    @property
-    def direction(self) -> int:
-        return 1 if self.to > self.from_ else -1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
     """The making of a net, from the best or, where there is none, from nothing.
 
@@ -90,7 +72,7 @@ class Lesson:
     best: NetFile | None
     seed: int
     rewards: Mapping[str, float]
-    move: RewardMove | None = None
+    move: Change | None = None
     rivals: tuple[NetFile, ...] = ()
     opinions: tuple[Opinion, ...] = ()
 
@@ -100,7 +82,7 @@ class Lesson:
 
     @property
     def title(self) -> str:
-        taught = f", {self.move.change}" if self.move else ""
+        taught = f", {self.move}" if self.move else ""
         return f"round {self.round}: a net from {self.best.short if self.best else 'nothing'}, seed {self.seed}{taught}"
 
 
@@ -189,16 +171,16 @@ def encode_lesson(lesson: Lesson) -> dict[str, Any]:
     }
 
 
-def encode_move(move: RewardMove | None) -> dict[str, Any] | None:
-    return {"variable": move.variable, "from": move.from_, "to": move.to} if move else None
+def encode_move(move: Change | None) -> dict[str, Any] | None:
+    return move.told if move else None
 
 
-def decode_move(value: Any) -> RewardMove | None:
+def decode_move(value: Any) -> Change | None:
     """Raises BadData when that is no change; no value is none, as in rows of before there were any."""
     if value is None:
         return None
     try:
-        return RewardMove(variable=str(value["variable"]), from_=number_of(value["from"]), to=number_of(value["to"]))
+        return decode_change(value)
     except (KeyError, TypeError, ValueError) as error:
         raise BadData(f"expected a reward's change, got {str(value)[:80]}") from error
 

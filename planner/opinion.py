@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fleetd import BadData, Row
-from planner.trial import number_of
+from planner.trial import NO_CHANGE, Change, Key, decode_change
 
 SIGNS: Final = ("+", "-")
 TEXT_MOST: Final = 200
 OPINIONS_MOST: Final = 50  # that a lesson is told of: the newest
 TERMS: Final = ("feedback.positive", "feedback.negative")  # the reward variables that mean nothing without any
-
-Key = tuple[str, int]  # (host, seq)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +34,7 @@ class Subject:
     """What a row is about: a trial with its change, or a round."""
 
     id: str
-    variable: str | None = None
-    from_: float | None = None
-    to: float | None = None
+    change: Change | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +48,8 @@ class Opinion:
     @property
     def told(self) -> dict[str, Any]:
         """As JSON, in a payload and in the file that {feedback} stands for."""
-        about = self.subject
-        change = {"variable": about.variable, "from": about.from_, "to": about.to}
-        return {"sign": self.sign, "text": self.text, "about": about.id, **change}
+        change = self.subject.change.told if self.subject.change else NO_CHANGE
+        return {"sign": self.sign, "text": self.text, "about": self.subject.id, **change}
 
 
 def decode_feedback(row: Row) -> Feedback:
@@ -72,7 +67,6 @@ def decode_feedback(row: Row) -> Feedback:
 
 def decode_opinion(value: Mapping[str, Any]) -> Opinion:
     """Raises KeyError, TypeError or ValueError when it is none."""
-    from_, to = (None if value[key] is None else number_of(value[key]) for key in ("from", "to"))
-    variable = None if value["variable"] is None else str(value["variable"])
-    subject = Subject(id=str(value["about"]), variable=variable, from_=from_, to=to)
+    change = None if value["variable"] is None else decode_change(value)
+    subject = Subject(id=str(value["about"]), change=change)
     return Opinion(sign=str(value["sign"]), text=str(value["text"]), subject=subject)

@@ -12,9 +12,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planner.facts import Facts, Key
+from planner.facts import Facts
 from planner.screen import Shake
 from planner.stats import Paired, normal_cdf, paired
+from planner.trial import Key
 
 LEAST = 5  # reads of a trial, by the host and by the others
 LEVEL = 0.01  # of an alarm where all hosts read alike, for each of the two tests

@@ -8,12 +8,10 @@ told beside. The changes rotate: the one whose turn is longest ago is next.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planner.net_round import RewardMove
 from planner.opinion import TERMS
 from planner.rounds import Round, Rounds, is_plain
-from planner.space import Space, Variable
-
-DIRECTIONS = (1, -1)
+from planner.space import DIRECTIONS, Space, Variable
+from planner.trial import Change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +64,13 @@ def _last(rounds: Rounds) -> Mapping[tuple[str, int], Round]:
     return {(move.variable, move.direction): round_ for move, round_ in moved if move}
 
 
-def next_move(rounds: Rounds, space: Space) -> RewardMove | None:
+def next_move(rounds: Rounds, space: Space) -> Change | None:
     """The change of the next round; None for a plain one."""
     if not _is_turn(rounds):
         return None
     order = {id_: at for at, id_ in enumerate(rounds.rounds, 1)}
     longest_ago = sorted(turns(rounds, space), key=lambda turn: order[turn.last.lesson.round] if turn.last else 0)
-    moves = (RewardMove(variable=t.variable.name, from_=t.now, to=t.to) for t in longest_ago if t.to is not None)
+    moves = (Change(variable=t.variable.name, from_=t.now, to=t.to) for t in longest_ago if t.to is not None)
     return next(moves, None)
 
 

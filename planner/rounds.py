@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fleetd import Outcome
-from planner.facts import Facts, Key, Learned, Ruling
+from planner.facts import Facts, Learned, Ruling
 from planner.net_round import Judge, Lesson, NetFile
 from planner.opinion import Opinion
 from planner.seeds import Draw, Purpose, stray
 from planner.standing import REPLACED, Stage, failure_of, stage_of
 from planner.stats import Paired, past_gate
+from planner.trial import Key
 from planner.verdict import WAIT, Call, Verdict, decimals, effect, read_of, short_of, signed, summary, usable
 
 Task = Lesson | Judge
@@ -195,7 +196,7 @@ def _of_net(round_: Round, made: NetFile, beside: str) -> Verdict:
         )
     if stage is None or stage.alive or not (stage.failures or stage.complete):
         return WAIT
-    taught = f", {move.change}" if move else ""
+    taught = f", {move}" if move else ""
     return _judged(f"net {best.short} → {made.short}{taught}", stage, beside)
 
 

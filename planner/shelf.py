@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from fleetd import Row
 from planner.seeds import Draw, Purpose, Span
-from planner.trial import Change, Trial
+from planner.trial import Change, Key, Trial
 
-Key = tuple[str, int]  # (host, seq)
 Place = tuple[str, int, int, int]  # a row: host, seq, and the offsets in its segment, newline not included
 
 

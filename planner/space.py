@@ -12,6 +12,7 @@ from fleetd import BadSettings, Doc, Keys, read_toml
 TYPES = ("float", "int")
 GROUPS = ("weight", "reward")
 NUMBERS = ("start", "low", "high", "step")
+DIRECTIONS = (1, -1)  # of a change: up, down
 FIELDS = ("name", *NUMBERS, "type", "group")
 
 

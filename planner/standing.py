@@ -9,14 +9,14 @@ from typing import Any
 
 from fleetd import Outcome
 from planner.best import Best, best_of
-from planner.facts import Attempt, Ended, Facts, Judged, Key, Ruling
+from planner.facts import Attempt, Ended, Facts, Judged, Ruling
 from planner.screen import Screen
 from planner.screened import Screened, screened
 from planner.seeds import Draw, Purpose, Span, astray
 from planner.shelf import Line, Shelf
 from planner.space import Space
 from planner.tally import Tally, tally_of
-from planner.trial import Block, Reads, Trial
+from planner.trial import Block, Key, Reads, Trial
 
 Drawn = tuple[Draw, tuple[int, ...]]  # and the looks
 

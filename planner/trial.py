@@ -39,6 +39,10 @@ READS = "fleet.reads/1"
 VOID_SHARE = 0.05
 PASS_MOST = 1_000_000_000
 
+NO_CHANGE: Mapping[str, None] = {"variable": None, "from": None, "to": None}  # said of none, or of many
+
+Key = tuple[str, int]  # where a row stands: (host, seq)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
@@ -51,6 +55,11 @@ class Change:
     @property
     def direction(self) -> int:
         return 1 if self.to > self.from_ else -1
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"variable": self.variable, "from": self.from_, "to": self.to}
 
     def __str__(self) -> str:
         """flank.enemy_health 0.25 → 0.35."""
@@ -172,8 +181,8 @@ def encode_block(block: Block) -> dict[str, Any]:
 def encode_change(trial: Trial) -> dict[str, Any]:
     """What a payload or a verdict's row says of the change, beside `candidate`."""
     if change := trial.single:
-        return {"variable": change.variable, "from": change.from_, "to": change.to}
-    return {"variable": None, "from": None, "to": None, "pairs": trial.pairs}
+        return change.told
+    return {**NO_CHANGE, "pairs": trial.pairs}
 
 
 def decode_block(payload: Mapping[str, Any]) -> Block:
@@ -217,6 +226,11 @@ def _block(payload: Mapping[str, Any]) -> Block:
     )
 
 
+def decode_change(value: Mapping[str, Any]) -> Change:
+    """Raises KeyError, TypeError or ValueError when it is none."""
+    return Change(variable=str(value["variable"]), from_=number_of(value["from"]), to=number_of(value["to"]))
+
+
 def decode_weights(value: Any) -> dict[str, float]:
     """Numbers by name; raises BadData when it is anything else."""
     if not isinstance(value, dict) or not all(isinstance(k, str) and is_number(v) for k, v in value.items()):
@@ -239,8 +253,7 @@ def is_number(value: Any) -> bool:
 def _changes(payload: Mapping[str, Any], best: Mapping[str, float]) -> tuple[Change, ...]:
     candidate = decode_weights(payload["candidate"])
     if payload["variable"] is not None:
-        from_, to = number_of(payload["from"]), number_of(payload["to"])
-        return (Change(variable=str(payload["variable"]), from_=from_, to=to),)
+        return (decode_change(payload),)
     if not candidate:
         raise ValueError("a leap changes nothing")
     return tuple(Change(variable=name, from_=best[name], to=to) for name, to in candidate.items())

@@ -14,10 +14,10 @@ from typing import Any, TypeGuard
 
 from fleetd import BadData, Row, count, decode_json
 from planner.best import Best
-from planner.facts import Attempt, Facts, Key
+from planner.facts import Attempt, Facts
 from planner.reading import PLAYERS
 from planner.seeds import Draw, Purpose, meetings
-from planner.trial import READS, TRIAL, decode_reads
+from planner.trial import READS, TRIAL, Key, decode_reads
 
 Play = tuple[Any, ...]
 Score = tuple[float, Key]  # and the row that tells it

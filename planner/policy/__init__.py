@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from planner.policy.asks import Ask, Leap, Move, Pairs, Policy, Terms
 from planner.policy.race import race, strides
-from planner.policy.rotate import DIRECTIONS, Turn, moves, rotate
+from planner.policy.rotate import Turn, moves, rotate
 from planner.policy.screen import screen
 from planner.policy.spsa import spsa
 from planner.space import Space
@@ -18,4 +18,4 @@ def turns(name: str, standing: Standing, space: Space) -> Iterator[Turn]:
     return moves(standing, space) if name == "rotate" else strides(standing, space)
 
 
-__all__ = ["DIRECTIONS", "POLICIES", "Ask", "Leap", "Move", "Pairs", "Policy", "Terms", "race", "rotate", "turns"]
+__all__ = ["POLICIES", "Ask", "Leap", "Move", "Pairs", "Policy", "Terms", "race", "rotate", "turns"]

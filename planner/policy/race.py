@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.policy.asks import Ask, Terms
-from planner.policy.rotate import DIRECTIONS, Turn, in_turn
-from planner.space import Space, Variable
+from planner.policy.rotate import Turn, in_turn
+from planner.space import DIRECTIONS, Space, Variable
 from planner.standing import Standing
 
 FIRST, MOST = 2, 8

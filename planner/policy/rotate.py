@@ -7,10 +7,9 @@ bound has no trial in that direction.
 from collections.abc import Iterator, Sequence
 
 from planner.policy.asks import Ask, Move, Terms
-from planner.space import Space, Variable
+from planner.space import DIRECTIONS, Space, Variable
 from planner.standing import Standing
 
-DIRECTIONS = (1, -1)
 Turn = tuple[Variable, float, float | None]
 
 

@@ -8,9 +8,7 @@ from statistics import median, quantiles
 from typing import Final
 
 from planner.train.settings import Settings
-from planner.train.shard import Do, MakeShard
-from planner.train.shards import Shards, shared_buffer
-from planner.train.trainer import begin, improve, plot_of
+from planner.train.trainer import begin, iterate, plot_of, sharded
 from planner.train.world import Making
 
 COLD: Final = 2  # turns of each that are not counted: memory is met for the first time
@@ -84,21 +82,15 @@ def race(
 @contextmanager
 def training(making: Making, settings: Settings, shards: int, clock: Callable[[], float]) -> Iterator[Turn]:
     """A training that waits for its turns: each does one iteration, and answers with its ticks a second."""
-    plot = plot_of(making, settings)
-    buffer, offset = shared_buffer(plot.size())
-    plot.fill_absurd(buffer, offset)
-    slab, rows = plot.over(buffer, offset), making.envs * settings.steps
-    with Shards(shards, MakeShard(plot, settings, buffer, offset)) as crew:
+    with sharded(plot_of(making, settings), settings, shards) as (slab, crew):
         iteration, updates = begin(slab, settings, crew, None, None, {})
 
         def turn() -> float:
             nonlocal iteration, updates
             began = clock()
-            slab.sums.at[0] = iteration
-            crew.run(Do.COLLECT)
-            done, _ = improve(slab, settings, crew, updates, settings.lr, making.kernel)
+            done, _ = iterate(slab, settings, crew, (iteration, updates), settings.lr, making.kernel)
             iteration, updates = iteration + 1, updates + done
-            return rows / (clock() - began)
+            return making.envs * settings.steps / (clock() - began)
 
         yield turn
 

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -108,21 +109,15 @@ def train(
     Raises BadData for a checkpoint that is not this run's or not whole, and for a run whose gradient is not finite;
     TryLater when a shard dies; IOFailed when the shared memory has no room.
     """
-    plot = plot_of(making, settings)
-    _check_shards(shards, making.envs, plot.chunks)
-    buffer, offset = shared_buffer(plot.size())
-    plot.fill_absurd(buffer, offset)
-    slab, rows = plot.over(buffer, offset), making.envs * settings.steps
+    plot, rows = plot_of(making, settings), making.envs * settings.steps
     last = -(-ticks // rows)
     run = run_of(making, settings, last, start)
-    with Shards(shards, MakeShard(plot, settings, buffer, offset)) as crew:
+    with sharded(plot, settings, shards) as (slab, crew):
         iteration, updates = begin(slab, settings, crew, start, keep, run)
         while iteration < last and not talk.stop():
             began = talk.clock()
-            slab.sums.at[0] = iteration
-            crew.run(Do.COLLECT)
             lr = settings.lr * (1 - iteration / last) if settings.anneal else settings.lr
-            done, stats = improve(slab, settings, crew, updates, lr, making.kernel)
+            done, stats = iterate(slab, settings, crew, (iteration, updates), lr, making.kernel)
             iteration, updates, seconds = iteration + 1, updates + done, talk.clock() - began
             talk.report(record(slab, stats, iteration=iteration, lr=lr, updates=done, seconds=seconds))
             if keep and iteration % keep.every == 0:  # after the report: a run that goes on from it has had that
@@ -130,7 +125,17 @@ def train(
         if keep:
             save(keep, run, slab, iteration, updates)
         parts = {"flat": slab.policy.flat.copy(), "m": slab.sums.m.copy(), "v": slab.sums.v.copy()}
-        return Trained(shape=plot.shape, **parts, iteration=iteration, ticks=iteration * rows, shards=shards)
+        return Trained(shape=slab.policy.shape, **parts, iteration=iteration, ticks=iteration * rows, shards=shards)
+
+
+@contextmanager
+def sharded(plot: Plot, settings: Settings, shards: int) -> Iterator[tuple[Slab, Shards]]:
+    """The slab, in shared memory, and the processes that work on it; Usage for more shards than there is work for."""
+    _check_shards(shards, plot.making.envs, plot.chunks)
+    buffer, offset = shared_buffer(plot.size())
+    plot.fill_absurd(buffer, offset)
+    with Shards(shards, MakeShard(plot, settings, buffer, offset)) as crew:
+        yield plot.over(buffer, offset), crew
 
 
 def begin(
@@ -160,6 +165,15 @@ def run_of(making: Making, settings: Settings, iterations: int, start: F32 | Non
     told = {"making": repr(making), "settings": asdict(settings), "iterations": iterations, "start": begun}
     decoded: Mapping[str, Any] = json.loads(json.dumps(told))
     return decoded
+
+
+def iterate(
+    slab: Slab, settings: Settings, crew: Shards, came: tuple[int, int], lr: float, kernel: str
+) -> tuple[int, npt.NDArray[np.float64]]:
+    """The iteration after `came`, iterations and updates done: how many updates it took, and the mean stats."""
+    slab.sums.at[0], updates = came
+    crew.run(Do.COLLECT)
+    return improve(slab, settings, crew, updates, lr, kernel)
 
 
 def improve(

@@ -4,7 +4,7 @@ Fresh search seeds belong to a pass and to the best it reads against: all trials
 them, and an adoption brings new ones. Each held-out has seeds of its own that nobody used before.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from planner.plan import Plan
@@ -130,20 +130,13 @@ def _search(standing: Standing, plan: Plan, draws: list[Draw], spans: dict[int, 
         draws.append(Draw(spans[move.pass_], Purpose.SEARCH, f"pass {move.pass_}"))
     span = spans[move.pass_]
     how = span, looks(plan.seeds) if move.raced else (plan.seeds,)
-    return _lot(standing, plan, _trial(standing, plan, move, span), Purpose.SEARCH, how, first=first)
+    trial = replace(_trial(standing, plan, {move.variable: move.to}, span), pass_=move.pass_)
+    return _lot(standing, plan, trial, Purpose.SEARCH, how, first=first)
 
 
 def _leap(standing: Standing, plan: Plan, draws: list[Draw], leap: Leap) -> _Lot:
-    span, now = fresh(Purpose.HELDOUT, plan.heldout, draws), standing.best.weights
-    changes = (Change(variable=name, from_=now[name], to=to) for name, to in leap.candidate.items())
-    trial = Trial(
-        id=trial_id(standing.best.defaults, leap.candidate, plan.seconds, span),
-        changes=tuple(changes),
-        defaults=standing.best.defaults,
-        pass_=standing.pass_,
-        seconds=plan.seconds,
-        pairs=leap.pairs,
-    )
+    span = fresh(Purpose.HELDOUT, plan.heldout, draws)
+    trial = replace(_trial(standing, plan, leap.candidate, span), pairs=leap.pairs)
     return _held_out(standing, plan, trial, draws, span)
 
 
@@ -180,12 +173,13 @@ def asked_again(standing: Standing, id_: str | None) -> Iterable[Trial]:
         yield replace(course.trial, id=again, of=course.trial.id)
 
 
-def _trial(standing: Standing, plan: Plan, move: Move, span: Span) -> Trial:
+def _trial(standing: Standing, plan: Plan, candidate: Mapping[str, float], span: Span) -> Trial:
+    now = standing.best.weights
     return Trial(
-        id=trial_id(standing.best.defaults, {move.variable: move.to}, plan.seconds, span),
-        changes=(Change(variable=move.variable, from_=move.from_, to=move.to),),
+        id=trial_id(standing.best.defaults, candidate, plan.seconds, span),
+        changes=tuple(Change(variable=name, from_=now[name], to=to) for name, to in candidate.items()),
         defaults=standing.best.defaults,
-        pass_=move.pass_,
+        pass_=standing.pass_,
         seconds=plan.seconds,
     )
 

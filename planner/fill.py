@@ -245,29 +245,26 @@ def job_of(block: Block | Screen, plan: Plan, by: str, now: datetime) -> Job:
 
 def void_row(plan: Plan, ruling: Ruling, why: str, by: str) -> dict[str, Any]:
     """The body of the `void` row that takes a verdict back."""
-    host, seq = ruling.key
-    return {
-        "event": "void",
-        "by": by,
-        "reason": why,
-        "sentence": f"{ruling.event} {ruling.trial} is taken back: {why}",
-        "plan": plan.name,
-        "trial": ruling.trial,
-        "rows": [{"host": host, "seq": seq}],
-    }
+    sentence = f"{ruling.event} {ruling.trial} is taken back: {why}"
+    return _void(plan, ruling.trial, [ruling.key], by, why, sentence)
 
 
 def refusal_row(plan: Plan, read: Sequence[Attempt], why: str, by: str) -> dict[str, Any]:
     """The body of the `void` row for a trial's reads on held-out seeds that another trial has."""
     trial = read[0].trial
+    sentence = f"{trial.id} ({trial.change}): {why}; what was read of it there does not count, it draws fresh ones"
+    return _void(plan, trial.id, sorted(a.key for a in read), by, why, sentence)
+
+
+def _void(plan: Plan, trial: str, keys: Sequence[Key], by: str, why: str, sentence: str) -> dict[str, Any]:
     return {
         "event": "void",
         "by": by,
         "reason": why,
-        "sentence": f"{trial.id} ({trial.change}): {why}; what was read of it there does not count, it draws fresh ones",
+        "sentence": sentence,
         "plan": plan.name,
-        "trial": trial.id,
-        "rows": [{"host": host, "seq": seq} for host, seq in sorted(a.key for a in read)],
+        "trial": trial,
+        "rows": [{"host": host, "seq": seq} for host, seq in keys],
     }
 
 

@@ -57,6 +57,10 @@ class Draw:
     purpose: Purpose
     whose: str
 
+    def drawn_twice(self, other: "Draw") -> str:
+        """What is wrong with held-out seeds that somebody else drew as well."""
+        return f"its held-out seeds {self.span.low} to {self.span.high - 1} were drawn for {other.whose}, too"
+
 
 def fresh(purpose: Purpose, count: int, draws: Iterable[Draw]) -> Span:
     """The next `count` seeds of that purpose which nobody drew; raises BadData when the range is used up."""

@@ -18,6 +18,5 @@ def giving_way(standing: Standing) -> Mapping[Draw, str]:
     for one, two in meetings(standing.draws):
         first, last = sorted((one, two), key=lambda draw: (draw.whose in order, order.get(draw.whose, ("", ""))))
         if last.whose in order:
-            seeds = f"{last.span.low} to {last.span.high - 1}"
-            found.setdefault(last, f"its held-out seeds {seeds} were drawn for {first.whose}, too")
+            found.setdefault(last, last.drawn_twice(first))
     return found

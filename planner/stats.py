@@ -68,7 +68,7 @@ def paired(differences: Sequence[float]) -> Paired:
 
 def past_gate(read: Paired) -> bool:
     """Whether the mean is past two standard errors above zero by Student's t. Equal gains on every seed (se 0) are."""
-    return read.n >= LEAST_SEEDS and read.mean > t_quantile(GATE, read.n - 1) * read.se
+    return past(read, 2.0)
 
 
 def looks(seeds: int) -> tuple[int, ...]:

@@ -269,7 +269,5 @@ def shared_seeds(new: Iterable[Draw], here: Iterable[Draw]) -> list[str]:
     said: dict[frozenset[str], str] = {}
     for one, two in meetings([*fresh, *here]):
         if one in fresh or two in fresh:
-            seeds = f"{two.span.low} to {two.span.high - 1}"
-            sentence = f"{two.whose}: its held-out seeds {seeds} were drawn for {one.whose}, too"
-            said.setdefault(frozenset((one.whose, two.whose)), sentence)
+            said.setdefault(frozenset((one.whose, two.whose)), f"{two.whose}: {two.drawn_twice(one)}")
     return list(said.values())

@@ -29,9 +29,7 @@ from planner.seeds import Draw, Purpose, Span, stray
 from planner.trial import decode_span, number_of
 
 SCREEN: Final = "fleet.screen/1"
-PARTS: Final = (
-    4  # lengths of a screen's shakes beside the centre; a fifth kind of pair has one variable changed by a step
-)
+PARTS: Final = 4  # lengths of the shakes beside a centre; a fifth kind of pair has one variable changed by a step
 DIGITS: Final = 12  # of a played value, beside the point of its step
 FINEST: Final = 300  # digits after the point at most: what a double can scale by
 ID: Final = re.compile(r"s[0-9a-f]{10}", re.ASCII)
@@ -39,7 +37,6 @@ _UNIT: Final = 2.0**-53
 
 Vector = npt.NDArray[np.float64]
 Numbers = npt.NDArray[Any]
-Weights = Mapping[str, float]
 
 
 class Shake(StrEnum):

@@ -135,10 +135,6 @@ class Standing:
         """Whether the trial is read against the best that stands now."""
         return course.trial.defaults == self.best.defaults
 
-    def expired(self, course: Course) -> bool:
-        """Whether the trial says nothing about the best that stands: replaced before its verdict."""
-        return course.ruling.reason == REPLACED if course.ruling else not self.current(course)
-
 
 def standing(facts: Facts, space: Space, under_way: Mapping[str, Block | Screen]) -> Standing:
     """The facts seen through the space; `under_way` are the jobs that wait or run, by id."""

@@ -1,6 +1,7 @@
 """What a lane's parent is told to run, and the row of a job that was never run."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from fleetd.claim import Claim
@@ -55,9 +56,23 @@ def environment(spool: Spool, host: str, taken: Claim, gpus: Sequence[int] = ())
 
 
 def _previous(spool: Spool, job: Job) -> dict[str, str]:
-    """Where the last attempt left its files, if there was one: a stopped training run goes on from there."""
-    last = max(spool.ended.glob(f"*/{job.id}~{job.attempt - 1}/out"), default=None) if job.attempt > 1 else None
+    """Where the last attempt left its files, if there was one: a stopped training run goes on from there.
+
+    One that was killed before it wrote anything would hide what the one before it left.
+    """
+    earlier = range(job.attempt - 1, 0, -1)
+    found = (max(spool.ended.glob(f"*/{job.id}~{attempt}/out"), default=None) for attempt in earlier)
+    outs = [out for out in found if out]
+    last = next(filter(_holds_any, outs), outs[0] if outs else None)
     return {"FLEET_PREVIOUS": str(last)} if last else {}
+
+
+def _holds_any(out: Path) -> bool:
+    """Whether it is a directory with something in it; what a job made of it otherwise holds nothing."""
+    try:
+        return any(out.iterdir())
+    except OSError:
+        return False
 
 
 def rejected_row(id_: str, why: str) -> dict[str, Any]:

@@ -246,6 +246,14 @@ def test_the_next_attempt_finds_what_the_last_one_left(busy):
     assert busy.log(row) == b"kept\n"
 
 
+def test_an_attempt_that_left_nothing_does_not_hide_what_the_one_before_it_left(busy):
+    script = (
+        "case $FLEET_ATTEMPT in 1) echo kept > $FLEET_OUT/state; exit 1;; 2) exit 1;; esac; cat $FLEET_PREVIOUS/state"
+    )
+    row = busy.ended(busy.shell("hidden", script, retries=2))
+    assert busy.log(row) == b"kept\n"
+
+
 def test_a_time_limit_ends_the_job_as_timeout(busy):
     began = time.monotonic()
     row = busy.ended(busy.shell("slow", "sleep 60", timeout_s=0.3))

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from fleetd import CannotCreate, Talk, Terminated, TryLater, replace_file
+from fleetd import BadData, CannotCreate, Talk, Terminated, TryLater, replace_file
 from planner.cli_tread_cores import cores_here
 from planner.cli_tread_follow import Follow, Stop
 from planner.cli_tread_given import read_net, read_rewards, read_rivals
@@ -82,7 +82,7 @@ def _keep(args: argparse.Namespace, out: Path, talk: Talk) -> "Keep":
 
     path, previous = out / CHECKPOINT, talk.environ.get("FLEET_PREVIOUS")
     if previous and not path.exists():
-        _fetch(Path(previous), out)
+        _fetch(Path(previous), out, talk)
     resume = args.resume or bool(previous)
     if path.exists() and not resume:
         raise CannotCreate(f"{path}: an unfinished run is there: --resume goes on with it; removed, another can begin")
@@ -91,7 +91,16 @@ def _keep(args: argparse.Namespace, out: Path, talk: Talk) -> "Keep":
     return Keep(path=path, every=EVERY, resume=resume)
 
 
-def _fetch(previous: Path, out: Path) -> None:
+def _fetch(previous: Path, out: Path, talk: Talk) -> None:
+    """What the last attempt left; nothing of it where its checkpoint is damaged, as no retry would ever mend that."""
+    from planner.train.checkpoint import read_checkpoint
+
+    try:
+        if (found := previous / CHECKPOINT).is_file():
+            read_checkpoint(found)
+    except BadData as error:
+        talk.say(f"treadcore: {error}; nothing of it is used")
+        return
     for name in (METRICS, CHECKPOINT):
         try:
             if (previous / name).is_file():

@@ -43,11 +43,7 @@ def save_checkpoint(path: Path, run: Mapping[str, Any], state: Mapping[str, Any]
 
 def load_checkpoint(path: Path, run: Mapping[str, Any], arrays: Arrays) -> Mapping[str, Any]:
     """Fill `arrays` from the file and return its state; BadData for a file that is not whole or is another run's."""
-    try:
-        line, _, body = path.read_bytes().partition(b"\n")
-    except OSError as error:
-        raise BadData(f"{path}: no checkpoint can be read there: {error.strerror}") from error
-    head = _header(path, line, body)
+    head, body = read_checkpoint(path)
     if changed := [key for key in sorted(run.keys() | head["run"].keys()) if run.get(key) != head["run"].get(key)]:
         told = "; ".join(f"{key} was {head['run'].get(key)!r} and is {run.get(key)!r}" for key in changed)
         raise BadData(f"{path}: the checkpoint of another run: {told}")
@@ -62,6 +58,15 @@ def load_checkpoint(path: Path, run: Mapping[str, Any], arrays: Arrays) -> Mappi
         at += math.prod(size) * kind.itemsize
     state: Mapping[str, Any] = head["state"]
     return state
+
+
+def read_checkpoint(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Its header and the arrays' bytes; BadData for a file that is not whole."""
+    try:
+        line, _, body = path.read_bytes().partition(b"\n")
+    except OSError as error:
+        raise BadData(f"{path}: no checkpoint can be read there: {error.strerror}") from error
+    return _header(path, line, body), body
 
 
 def _line(head: Mapping[str, Any]) -> bytes:

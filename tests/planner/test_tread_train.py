@@ -104,6 +104,15 @@ def test_a_net_that_could_not_be_told_of_is_not_trained_again(unbroken, tmp_path
     assert told["ticks_per_s"] == 0, "all of it was done before"
 
 
+def test_a_job_whose_last_attempt_left_a_damaged_checkpoint_begins_again(unbroken, tmp_path):
+    first = tmp_path / "1"
+    first.mkdir()
+    (first / "train.checkpoint").write_bytes(b'{"schema": "treadcore.checkpoint/1", "bytes": 9')
+    told = run(*SMALL, "--ticks", 5 * 2048, FLEET_OUT=tmp_path / "2", FLEET_PREVIOUS=first)
+    assert told["sha256"] == unbroken["sha256"]
+    assert "cut short in its header" in run(*SMALL, "--out", first, "--resume", code=65), "a person is told"
+
+
 def test_one_training_at_a_time_in_a_directory(at_work, tmp_path):
     said = run(*SMALL, "--out", tmp_path, "--resume", code=75)
     assert f"{tmp_path}: another training is at work there" in said

@@ -334,9 +334,14 @@ def _ended(row: Row) -> dict[str, Any]:
         "attempt": body["attempt"],
         "outcome": body["outcome"],
         "final": body.get("next") is None,
-        "reason": body.get("reason"),
+        "reason": body.get("reason") or _exited(body),
         "busy_s": wall_s * cores,
     }
+
+
+def _exited(body: Mapping[str, Any]) -> str | None:
+    """What a job ended with that nothing else is said of."""
+    return next((f"{how} {body[how]}" for how in ("exit", "signal") if body.get(how)), None)
 
 
 def _attempt(row: Row, block: Block) -> Attempt:

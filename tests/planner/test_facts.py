@@ -157,3 +157,11 @@ def test_a_verdict_whose_reads_were_voided_is_judged_again(farm):
     farm.run()
     farm.plan("fill", "--count", "0")
     assert [kept.body["rests_on"][0]["seq"] for kept in farm.rows("keep")] == [row.seq, farm.rows("result")[1].seq]
+
+
+@pytest.mark.parametrize(("how", "said"), [({"exit": 3}, "failed: exit 3"), ({"signal": 9}, "failed: signal 9")])
+def test_a_job_that_failed_without_a_word_is_told_by_what_it_ended_with(farm, how, said):
+    body = read_once(farm) | {"exit": None, "signal": None, "outcome": "failed", "reason": None, "result": None}
+    farm.row({**body, "job": "50-mute-trial-1", **how})
+    (course,) = fold(farm)[1].courses.values()
+    assert course.search.failures["50-mute-trial-1"] == said

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from fleetd import Parser, common_options, open_talk, way_out, whole_number
+from planner.threads import one_thread
 
 EPILOG = """\
 exit status: 0 done or yes, 1 the answer is no, 2 wrong usage, 65 bad data, 66 no such thing, 70 a bug,
@@ -69,6 +70,8 @@ def _fill_options(fill: argparse.ArgumentParser) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; every way out has its exit code."""
     args = build_parser().parse_args(argv)
+    if args.command != "read":  # its census has the lane's threads
+        one_thread(os.environ)
     return way_out("fleet-plan", lambda: _run(args), verbose=args.verbose)
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from fleetd import Parser, Talk, Usage, common_options, open_talk, way_out, whole_number
+from planner.threads import one_thread
 
 if TYPE_CHECKING:
     from planner.brain.weights import Weight
 
 
-THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 SEED_MOST: Final = (1 << 63) - 1
 SECONDS_MOST: Final = 86400
 TICKS: Final = 4_000_000
@@ -26,7 +26,7 @@ ENVS_MOST: Final = 1 << 16
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; every way out has its exit code."""
     args = build_parser().parse_args(argv)
-    os.environ.update(dict.fromkeys(THREADS, "1"))  # before numpy is imported: a census is one core's work
+    one_thread(os.environ)
     return way_out("treadcore", lambda: _run(args), verbose=args.verbose)
 
 

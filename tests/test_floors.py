@@ -32,7 +32,7 @@ ENGINE_FLOORS = (
     ("ward", "recall", "keeper", "loop"),
 )
 PLANNER_FLOORS = (
-    ("arena",),
+    ("arena", "threads"),
     ("brain",),
     ("census", "space", "seeds", "stats", "trial", "opinion", "screen", "shelf", "net_round", "train"),
     (

@@ -11,11 +11,14 @@ FILE gets a JSON line for each run, with the gain over plays.
 import argparse
 import json
 import math
+import os
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
+
+os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 import numpy as np
 

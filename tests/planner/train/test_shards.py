@@ -150,14 +150,19 @@ def test_every_worker_ends_with_its_shards():
     assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
 
-def family(wait_for, limit=5):
+@pytest.fixture
+def family(wait_for):
     """A trainer of two workers in a session of its own, in the middle of its run: (process, pids of all of it)."""
     command = [sys.executable, "-m", "tests.planner.train.endless"]
     main = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    assert main.stdout.readline() == "running\n"
-    return main, wait_for(lambda: len(members(main.pid)) >= 4 and members(main.pid))
+    with main:
+        assert main.stdout.readline() == "running\n"
+        yield main, wait_for(lambda: len(members(main.pid)) >= 4 and members(main.pid))
+        for pid in members(main.pid):  # of a test that failed
+            os.kill(pid, signal.SIGKILL)
+        main.wait()
 
 
 def members(session):
@@ -183,8 +188,8 @@ pytestmark_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reaso
 
 @pytestmark_proc
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_nothing_is_left_of_a_trainer_that_was_ended(wait_for, sent):
-    main, _ = family(wait_for)
+def test_nothing_is_left_of_a_trainer_that_was_ended(family, wait_for, sent):
+    main, _ = family
     if sent == signal.SIGINT:
         os.killpg(main.pid, sent)  # as a terminal does
     else:
@@ -199,8 +204,8 @@ def test_nothing_is_left_of_a_trainer_that_was_ended(wait_for, sent):
 
 
 @pytestmark_proc
-def test_a_worker_killed_in_its_rollout_ends_the_run_and_all_of_it(wait_for):
-    main, _ = family(wait_for)
+def test_a_worker_killed_in_its_rollout_ends_the_run_and_all_of_it(family, wait_for):
+    main, _ = family
     worker = int(main.stdout.readline())
     os.kill(worker, signal.SIGKILL)
     began = time.monotonic()

@@ -6,15 +6,16 @@ themselves are read from the ledger. It is good for the sources that wrote it, f
 segment is the same file with the same bytes at its beginning and before where reading ended; any doubt means to read anew.
 
     1st line   {"schema", "sources", "plan", "spool", "segments": {host: [inode, offset, crc]}, "crc": of the rest}
-    2nd line   [[a shelf's line], …]
-    3rd line   [[host, seq, start, end], …]
+    the rest   Python's marshal of ([(a shelf's line), …], [(host, seq, start, end), …]): a tenth of the time that JSON takes
 """
 
 import contextlib
 import hashlib
 import json
+import marshal
 import os
 import stat
+import sys
 import tempfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -61,11 +62,11 @@ class Cache:
         """None where there is none that is good."""
         try:
             return self._decoded(_own_bytes(self.path)) if self.path else None
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        except (OSError, ValueError, TypeError, KeyError, EOFError, RecursionError):
             return None
 
     def _decoded(self, data: bytes) -> Kept:
-        """Raises ValueError, TypeError, KeyError or OSError."""
+        """Raises ValueError, TypeError, KeyError, EOFError or OSError."""
         first, _, rest = data.partition(b"\n")
         head = json.loads(first)
         if {key: head[key] for key in ("schema", "sources", "plan", "spool")} != self._head():
@@ -75,10 +76,10 @@ class Cache:
         for host, (inode, offset, crc) in head["segments"].items():
             if crc != self._ends(host, inode, offset):
                 raise ValueError(f"{host}'s segment is another")
-        lines, places = map(json.loads, rest.splitlines())
+        lines, places = marshal.loads(rest)  # noqa: S302 -- our own file, which nobody else may write
         return Kept(
             reached={host: (inode, offset) for host, (inode, offset, _) in head["segments"].items()},
-            lines=[Line(*line) for line in lines],
+            lines=[*map(Line._make, lines)],
             places=[_place(place) for place in places],
         )
 
@@ -86,8 +87,7 @@ class Cache:
         """Keep it, whole or not at all; where that cannot be, there is none."""
         if self.path is None:
             return
-        body = [json.dumps(part, separators=(",", ":")).encode() for part in (kept.lines, kept.places)]
-        rest = b"\n".join(body) + b"\n"
+        rest = marshal.dumps(([*map(tuple, kept.lines)], [*kept.places]))
         with contextlib.suppress(OSError):
             ends = {h: (inode, offset, self._ends(h, inode, offset)) for h, (inode, offset) in kept.reached.items()}
             head = encode_json(self._head() | {"segments": ends, "crc": zlib.crc32(rest)})
@@ -125,8 +125,8 @@ def cache_home(environ: Mapping[str, str]) -> Path | None:
 
 @lru_cache(maxsize=1)
 def sources() -> str:
-    """A name for the code that reads rows: another version means another cache."""
-    made_of, here = hashlib.sha256(), Path(__file__).parent
+    """A name for the code that reads rows, and for the Python that runs it: another version means another cache."""
+    made_of, here = hashlib.sha256(sys.version.encode()), Path(__file__).parent
     for path in sorted(path for pattern in _SOURCES for path in here.glob(pattern)):
         made_of.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return made_of.hexdigest()[:16]

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from fleetd import BadData, encode_json
 from planner.seeds import Draw, Purpose, Span, stray
-from planner.trial import decode_span, number_of
+from planner.trial import decode_span, is_number, number_of
 
 SCREEN: Final = "fleet.screen/1"
 PARTS: Final = 4  # lengths of the shakes beside a centre; a fifth kind of pair has one variable changed by a step
@@ -257,11 +257,11 @@ def _axes(value: Any) -> tuple[Axis, ...]:
 
 def _axis(row: Any) -> Axis:
     name, centre, reach, step, low, high, whole = row
-    fields = zip(("centre", "reach", "step", "low", "high"), (centre, reach, step, low, high), strict=True)
-    numbers = {field: number_of(value) for field, value in fields}
-    if not isinstance(name, str) or numbers["step"] <= 0 or numbers["low"] > numbers["high"]:
+    if not (
+        isinstance(name, str) and all(map(is_number, (centre, reach, step, low, high))) and step > 0 and low <= high
+    ):
         raise ValueError(f"{str(row)[:80]} is no variable of a screen")
-    return Axis(name=name, **numbers, whole=bool(whole))
+    return Axis(name=name, centre=centre, reach=reach, step=step, low=low, high=high, whole=bool(whole))
 
 
 def stray_screen(screen: Screen) -> str | None:

@@ -41,11 +41,11 @@ def names_of(world):
     return [f"w{i:03d}" for i in range(world.d)]
 
 
-def space_of(world):
+def space_of(world, step=1.0):
     kinds = zip(names_of(world), world.whole, strict=True)
     return Space(
         tuple(
-            Variable(name=n, start=0, low=world.low, high=world.high, step=1.0, type="int" if whole else "float")
+            Variable(name=n, start=0, low=world.low, high=world.high, step=step, type="int" if whole else "float")
             for n, whole in kinds
         )
     )
@@ -124,10 +124,10 @@ class Run:
 
 def one(name, hill, policy, args):
     world = Hill(load(args.worlds), name, hill)
-    plan = Plan(name="world", census=("x",), space=space_of(world), policy=policy, horizon=args.plays)
+    plan = Plan(name="world", census=("x",), space=space_of(world, args.step), policy=policy, horizon=args.plays)
     run, began = Run(world, replace(plan, seeds=args.seeds)), time.process_time()
     seen = run.go(args.plays, args.lanes)
-    told = {"world": name, "hill": hill, "policy": policy, "gain": run.gain(seen.best.weights)}
+    told = {"world": name, "hill": hill, "policy": policy, "step": args.step, "gain": run.gain(seen.best.weights)}
     told |= {
         "adoptions": run.adoptions,
         "plays": sum(seen.plays.values()),
@@ -144,6 +144,7 @@ def main():
     parser.add_argument("--plays", type=int, default=36_000)
     parser.add_argument("--seeds", type=int, default=55)
     parser.add_argument("--lanes", type=int, default=4)
+    parser.add_argument("--step", type=float, default=1.0, help="of the space: rotate's, and half of race's first")
     parser.add_argument("--world", nargs="+", default=["quad", "raw", "rough", "dead", "null"])
     parser.add_argument("--policy", nargs="+", default=["screen"])
     parser.add_argument("--out", type=Path)

@@ -2,13 +2,15 @@
 
 First a brain shaken by four lengths plays beside the best: that says how far to shake (shaking.py). Then come mirrored pairs
 round the centre, at first the best, and after each screen that was read the centre moves on by what the slopes say
-(slopes.py). A variable is shaken the farther, the less its curvature is: each is to cost the brain about the same. When
-the centre is expected to be better than the best by so much that held-out seeds would show it at a fair price, it leaps
-there: held-out seeds alone decide, and the best is what they adopt. A share of the plays, the floor, goes to raced trials of
-single variables, so that each is visited on its own.
+(slopes.py). A variable is shaken the farther, the less its curvature is: each is to cost the brain about the same. Once its
+centre has gone from the start, it is shaken the shorter, the more is known: a long shake about a place that was found reads
+what lies far to both sides, and draws the centre off where the sides are not alike. When the centre is expected to be better
+than the best by so much that held-out seeds may well show it at a fair price, it leaps there: held-out seeds alone decide, and
+the best is what they adopt. A share of the plays, the floor, goes to raced trials of single variables, so that each is visited
+on its own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from typing import Final
@@ -33,9 +35,13 @@ GROWTH: Final = 1.5  # of the longest shake, each time that SILENT pairs show no
 SILENT: Final = 440
 SHOWN: Final = 2.0  # standard deviations of the slopes' sum of squares
 SHORTEST: Final = 0.8  # steps
-PART: Final = 0.5  # of the way to where the slopes say that they are zero
+GONE: Final = (
+    1.0  # steps from the start: a variable whose centre is as far is shaken the shorter, the more pairs were read
+)
+SHRINK: Final = 0.101  # by which power of the pairs; Spall's (1998) for the lengths of his perturbations
+PART: Final = 0.3  # of the way to where the slopes say that they are zero
 LONGEST: Final = 1 / 6  # of the shake: a variable's move from screen to screen
-SURE: Final = 3.5  # standard errors that a leap's held-out is expected to come to
+SURE: Final = 2.5  # standard errors that a leap's held-out is expected to come to
 PRICE: Final = 0.1  # of the plays since the last leap: what its held-out may take
 DOUBTS: Final = 3  # leaps that failed one after another each halve the price, at most so often
 LEAST_MOVE: Final = 0.05  # steps: what a leap leaves as it is
@@ -84,12 +90,17 @@ def fitting(standing: Standing, terms: Terms) -> list[Sheaf]:
     return [sheaf for sheaf in fit if sheaf.rules == newest]
 
 
+def mirrored_of(fit: Iterable[Sheaf]) -> tuple[list[Sheaf], int]:
+    """Those of mirrored pairs, and how many pairs that are."""
+    mirrored = [sheaf for sheaf in fit if not is_beside(sheaf)]
+    return mirrored, sum(len(sheaf.differences) for sheaf in mirrored)
+
+
 def believed(standing: Standing, terms: Terms) -> Belief:
     """What the screens say together."""
     fit = fitting(standing, terms)
     known = MEMORY.shaken([sheaf for sheaf in fit if is_beside(sheaf)])
-    mirrored = [sheaf for sheaf in fit if not is_beside(sheaf)]
-    pairs = sum(len(sheaf.differences) for sheaf in mirrored)
+    mirrored, pairs = mirrored_of(fit)
     first = known.reach if known else REACH
     believed_ = MEMORY.followed(mirrored, known) if known and pairs >= FIRST else None
     return Belief(pairs=pairs, shaken=known, slopes=believed_, reach=first * _growth(mirrored, standing))
@@ -209,14 +220,10 @@ def _adopted(course: Course) -> bool:
 
 def _floor_is_due(standing: Standing, terms: Terms, asks: list[Ask]) -> bool:
     """Whether single variables have had less than their share of the search, with all that is asked for."""
-    single = _single_plays(standing) + 2 * terms.seeds * sum(isinstance(ask, Move) for ask in asks)
-    alive = sum(len(screen.seeds) for screen in standing.screened.alive.values())
-    screens = standing.screened.plays + 2 * alive + 2 * terms.pairs * sum(isinstance(ask, Pairs) for ask in asks)
+    moves, queued = (sum(isinstance(ask, kind) for ask in asks) for kind in (Move, Pairs))
+    single = standing.single_plays + 2 * (standing.single_seeds + terms.seeds * moves)
+    screens = standing.screened.plays + 2 * (standing.screened.waiting + terms.pairs * queued)
     return single < terms.floor * (single + screens)
-
-
-def _single_plays(standing: Standing) -> int:
-    return standing.single_plays + 2 * standing.single_seeds
 
 
 def _pairs(standing: Standing, terms: Terms, belief: Belief, queued: list[Pairs]) -> Pairs:
@@ -224,19 +231,23 @@ def _pairs(standing: Standing, terms: Terms, belief: Belief, queued: list[Pairs]
     beside += sum(terms.pairs for ask in queued if ask.shake is Shake.BESIDE) + (
         belief.shaken.pairs if belief.shaken else 0
     )
-    weights, best = terms.space.weights(), now_in_steps(standing, terms)
+    weights = terms.space.weights()
+    best = as_steps(weights, standing.best.weights)
     if beside < BESIDE:
         return Pairs(axes=axes_of(weights, best, np.full(len(best), REACH)), shake=Shake.BESIDE, pairs=0)
-    return Pairs(axes=_round_centre(weights, best, belief), shake=Shake.MIRRORED, pairs=belief.pairs)
+    return Pairs(axes=round_centre(weights, best, belief), shake=Shake.MIRRORED, pairs=belief.pairs)
 
 
-def _round_centre(weights: tuple[Variable, ...], best: Vector, belief: Belief) -> tuple[Axis, ...]:
+def round_centre(weights: tuple[Variable, ...], best: Vector, belief: Belief) -> tuple[Axis, ...]:
+    """What the next mirrored pairs vary: round where the slopes lead, each variable as far as tells the most of it."""
     state = belief.slopes
     if state is None:
         return axes_of(weights, best, np.full(len(best), belief.reach))
     centre = state.centre + s.way(state, PART, LONGEST * belief.reach)
-    reach = belief.reach * np.sqrt(state.usual / state.curvature)
-    return axes_of(weights, centre, np.clip(reach, min(SHORTEST, belief.reach), belief.reach))
+    alike = np.minimum(1.0, np.sqrt(state.usual / state.curvature))
+    gone = np.abs(centre - as_steps(weights, {v.name: v.start for v in weights})) >= GONE
+    later = np.where(gone, (max(belief.pairs, FIRST) / FIRST) ** -SHRINK, 1.0)
+    return axes_of(weights, centre, np.maximum(belief.reach * alike * later, min(SHORTEST, belief.reach)))
 
 
 def axes_of(weights: tuple[Variable, ...], centre: Vector, reach: Vector) -> tuple[Axis, ...]:
@@ -266,24 +277,30 @@ def _digits(variable: Variable, value: float) -> float:
 
 def leap_due(standing: Standing, terms: Terms, belief: Belief) -> Leap | None:
     """To the centre, where held-out seeds would show what it is expected to gain, at a fair price."""
-    state, leaps = belief.slopes, standing.leaps
-    if state is None or any(not course.ruling and standing.current(course) for course in leaps):
+    state, weights, last = belief.slopes, terms.space.weights(), last_leap(standing)
+    if state is None or last is None:
         return None
-    gain, sd = s.expected_gain(state, now_in_steps(standing, terms))
+    gain, sd = s.expected_gain(state, as_steps(weights, standing.best.weights))
     if gain - sd <= 0:
         return None
-    last = max((course.trial.pairs or 0 for course in leaps), default=0)
-    price = PRICE * (belief.pairs - last) / (1 - terms.floor) * 0.5 ** _doubts(leaps)
+    price = PRICE * (belief.pairs - last) / (1 - terms.floor) * 0.5 ** _doubts(standing.leaps)
     needed = SURE**2 * state.noise / (gain - sd) ** 2
     if needed > min(terms.heldout, price):
         return None
-    changed = changed_to(terms.space.weights(), state.centre, standing)
+    changed = changed_to(weights, state.centre, standing)
     return Leap(candidate=changed, pairs=belief.pairs) if changed else None
 
 
-def now_in_steps(standing: Standing, terms: Terms) -> Vector:
-    """The best."""
-    return np.array([standing.best.weights[v.name] / v.step for v in terms.space.weights()])
+def last_leap(standing: Standing) -> int | None:
+    """After how many pairs it was, 0 where there was none; None while one is under way: there is one at a time."""
+    if any(not course.ruling and standing.current(course) for course in standing.leaps):
+        return None
+    return max((course.trial.pairs or 0 for course in standing.leaps), default=0)
+
+
+def as_steps(weights: tuple[Variable, ...], values: Mapping[str, float]) -> Vector:
+    """(D,) in units of each one's step."""
+    return np.array([values[v.name] / v.step for v in weights])
 
 
 def changed_to(weights: tuple[Variable, ...], centre: Vector, standing: Standing) -> dict[str, float]:

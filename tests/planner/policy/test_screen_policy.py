@@ -8,7 +8,7 @@ import pytest
 from planner.due import terms_of
 from planner.facts import Facts
 from planner.policy import Leap, Move, Pairs
-from planner.policy.screen import MEMORY, Memory, believed, fitting, spread_of
+from planner.policy.screen import GONE, MEMORY, SHRINK, Memory, believed, fitting, round_centre, spread_of
 from planner.policy.shaking import is_beside
 from planner.screen import Screen
 from planner.space import Space
@@ -188,6 +188,19 @@ def test_a_score_that_never_changes_is_gone_on_with_and_never_leapt_on():
     assert believed(made.seen(), terms_of(made.plan)).slopes is None
     assert made.seen().courses == {}
     assert all(np.isfinite(axis.reach) for ask in made.asks(3) for axis in ask.axes)
+
+
+def test_a_variable_that_has_gone_from_the_start_is_shaken_the_shorter_the_more_is_known():
+    made = fleet()
+    made.hill.best[6:] = 0.0
+    made.go(20)
+    weights, belief = made.plan.space.weights(), believed(made.seen(), terms_of(made.plan))
+    now, later = (round_centre(weights, np.zeros(12), replace(belief, pairs=n * 200)) for n in (1, 16))
+    gone = np.array([abs(axis.centre) >= GONE * axis.step for axis in now])
+    shorter = np.array([axis.reach for axis in later]) / [axis.reach for axis in now]
+    assert 0 < gone.sum() < 12
+    assert shorter[gone] == pytest.approx(16**-SHRINK)
+    assert shorter[~gone] == pytest.approx(1.0)
 
 
 def test_shakes_grow_where_nothing_shows_and_stay_within_a_quarter_of_the_range():

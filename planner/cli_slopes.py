@@ -9,8 +9,7 @@ from planner.cli_width import say_wrapped, short_name, table_width, widest
 from planner.due import terms_of
 from planner.plan import Plan
 from planner.policy import slopes as s
-from planner.policy.screen import FIRST, Belief, believed, fitting, now_in_steps
-from planner.policy.shaking import is_beside
+from planner.policy.screen import FIRST, Belief, as_steps, believed, fitting, mirrored_of
 from planner.standing import Standing
 from planner.verdict import decimals, signed
 
@@ -30,7 +29,7 @@ def pairs_read(seen: Standing, plan: Plan) -> int | None:
     """The mirrored pairs that count for the slopes; None under a policy that reads none."""
     if plan.policy != "screen":
         return None
-    return sum(len(sheaf.differences) for sheaf in fitting(seen, terms_of(plan)) if not is_beside(sheaf))
+    return mirrored_of(fitting(seen, terms_of(plan)))[1]
 
 
 def belief_of(seen: Standing, plan: Plan) -> Belief | None:
@@ -66,13 +65,14 @@ def say_slopes(seen: Standing, plan: Plan, belief: Belief, top: int, talk: Talk)
 
 
 def _gain(seen: Standing, plan: Plan, belief: Belief) -> tuple[float, float]:
-    return s.expected_gain(belief.slopes, now_in_steps(seen, terms_of(plan))) if belief.slopes else (0.0, 0.0)
+    best = as_steps(plan.space.weights(), seen.best.weights)
+    return s.expected_gain(belief.slopes, best) if belief.slopes else (0.0, 0.0)
 
 
 def _rows(seen: Standing, plan: Plan, slopes: s.Slopes) -> list[Row]:
     """The strongest first."""
     shrunken, error, weights = s.shrunken(slopes), np.sqrt(slopes.variance), plan.space.weights()
-    gone = slopes.centre - now_in_steps(seen, terms_of(plan))
+    gone = slopes.centre - as_steps(weights, seen.best.weights)
     return [
         (
             weights[i].name,

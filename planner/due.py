@@ -60,7 +60,7 @@ def blocks_due(standing: Standing, plan: Plan, order: Order, busy: int) -> list[
 def plays_expected(standing: Standing, plan: Plan) -> int:
     """Plays read, and those that the queue and the stages begun will take."""
     read = set(standing.tally.read)
-    total = sum(standing.plays.values()) + 2 * sum(len(x.seeds) for x in standing.screened.alive.values())
+    total = sum(standing.plays.values()) + 2 * standing.screened.waiting
     for course in standing.open:
         for stage, purpose in ((course.search, Purpose.SEARCH), (course.heldout, Purpose.HELDOUT)):
             seeds = sum(map(len, [*stage.alive.values(), *stage.gaps(BLOCK_SEEDS)])) if stage else 0

@@ -28,6 +28,11 @@ class Screened:
     draws: tuple[Draw, ...] = ()
     plays: int = 0
 
+    @property
+    def waiting(self) -> int:
+        """Pairs that are to come."""
+        return sum(len(screen.seeds) for screen in self.alive.values())
+
 
 def screened(rows: Iterable[ScreenRow], alive: Mapping[str, Screen]) -> Screened:
     """The same for the rows in any order; of a pair that was read twice, what stands first by host and seq counts."""

@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 
 from planner.policy.asks import Ask, Leap, Pairs, Terms
-from planner.policy.screen import axes_of, changed_to, fitting
+from planner.policy.screen import MEMORY, as_steps, axes_of, changed_to, fitting, last_leap, mirrored_of
 from planner.policy.slopes import Vector
-from planner.screen import Shake, in_steps
+from planner.screen import Shake
 from planner.screened import Sheaf
 from planner.standing import Standing
 
@@ -27,46 +27,34 @@ def spsa(standing: Standing, terms: Terms, room: int) -> list[Ask]:
     if not terms.movable:
         return []
     n = terms.horizon // 2
-    start = start_of(terms)
-    sheaves = [sheaf for sheaf in fitting(standing, terms) if sheaf.screen.shake is Shake.MIRRORED]
-    pairs = sum(len(sheaf.differences) for sheaf in sheaves)
-    theta = followed(start, sheaves, n)
+    sheaves, pairs = mirrored_of(fitting(standing, terms))
+    theta = followed(as_steps(terms.space.weights(), terms.space.starts()), sheaves, n)
     asks: list[Ask] = []
     if leap := _check(standing, terms, theta, pairs, n):
         asks.append(leap)
-    alive = sum(len(screen.seeds) for screen in standing.screened.alive.values())
-    while len(asks) < room and pairs + alive + terms.pairs * len(asks) < n:
+    while len(asks) < room and pairs + standing.screened.waiting + terms.pairs * len(asks) < n:
         reach = np.full(len(theta), C_END * (n / max(1, pairs)) ** GAMMA)
         asks.append(Pairs(axes=axes_of(terms.space.weights(), theta, reach), shake=Shake.MIRRORED, pairs=pairs))
     return asks[:room]
-
-
-def start_of(terms: Terms) -> Vector:
-    """The first best, in steps."""
-    starts = terms.space.starts()
-    return np.array([starts[v.name] / v.step for v in terms.space.weights()])
 
 
 def followed(theta: Vector, sheaves: list[Sheaf], n: int) -> Vector:
     """θ after these screens' pairs, never outside of the ranges."""
     k = 0
     for sheaf in sheaves:
-        seeds = sorted(sheaf.differences)
         low, high = np.array([(axis.low / axis.step, axis.high / axis.step) for axis in sheaf.screen.axes]).T
-        half = in_steps(sheaf.screen, seeds)
-        for row, seed in zip(half, seeds, strict=True):
+        for row, difference in zip(*MEMORY.read(sheaf), strict=True):
             k += 1
             c = C_END * (n / k) ** GAMMA
             a = R_END * C_END**2 * ((STABLE * n + n) / (STABLE * n + k)) ** ALPHA
-            theta = np.clip(theta + a / c**2 * sheaf.differences[seed] * row, low, high)
+            theta = np.clip(theta + a / c**2 * difference * row, low, high)
     return theta
 
 
 def _check(standing: Standing, terms: Terms, theta: Vector, pairs: int, n: int) -> Leap | None:
     """At each eighth, and not twice."""
-    leaps = standing.leaps
-    last = max((course.trial.pairs or 0 for course in leaps), default=0)
-    if pairs * CHECKS // n == last * CHECKS // n or any(not c.ruling and standing.current(c) for c in leaps):
+    last = last_leap(standing)
+    if last is None or pairs * CHECKS // n == last * CHECKS // n:
         return None
     changed = changed_to(terms.space.weights(), theta, standing)
     return Leap(candidate=changed, pairs=pairs) if changed else None

@@ -5,7 +5,8 @@ import pytest
 
 from planner.due import terms_of
 from planner.policy import Leap, Pairs
-from planner.policy.spsa import followed, start_of
+from planner.policy.screen import as_steps
+from planner.policy.spsa import followed
 
 from .hills import Fleet, Hill, plan, space
 
@@ -19,7 +20,9 @@ def fleet(best=4.0, jobs=0, horizon=4000, names=6, **changes):
 
 def theta(made):
     terms, seen = terms_of(made.plan), made.seen()
-    return followed(start_of(terms), list(seen.screened.sheaves), terms.horizon // 2)
+    return followed(
+        as_steps(terms.space.weights(), terms.space.starts()), list(seen.screened.sheaves), terms.horizon // 2
+    )
 
 
 def test_theta_moves_towards_the_better_side():

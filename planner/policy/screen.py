@@ -41,7 +41,8 @@ GONE: Final = (
 SHRINK: Final = 0.101  # by which power of the pairs; Spall's (1998) for the lengths of his perturbations
 PART: Final = 0.3  # of the way to where the slopes say that they are zero
 LONGEST: Final = 1 / 6  # of the shake: a variable's move from screen to screen
-SURE: Final = 2.5  # standard errors that a leap's held-out is expected to come to
+SURER: Final = 3.5  # standard errors that a leap's held-out is expected to come to, before any leap was adopted
+SURE: Final = 2.5  # and then, as the slopes have been shown to lead upwards
 PRICE: Final = 0.1  # of the plays since the last leap: what its held-out may take
 DOUBTS: Final = 3  # leaps that failed one after another each halve the price, at most so often
 LEAST_MOVE: Final = 0.05  # steps: what a leap leaves as it is
@@ -284,7 +285,8 @@ def leap_due(standing: Standing, terms: Terms, belief: Belief) -> Leap | None:
     if gain - sd <= 0:
         return None
     price = PRICE * (belief.pairs - last) / (1 - terms.floor) * 0.5 ** _doubts(standing.leaps)
-    needed = SURE**2 * state.noise / (gain - sd) ** 2
+    sure = SURE if any(map(_adopted, standing.leaps)) else SURER
+    needed = sure**2 * state.noise / (gain - sd) ** 2
     if needed > min(terms.heldout, price):
         return None
     changed = changed_to(weights, state.centre, standing)

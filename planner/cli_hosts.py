@@ -1,8 +1,9 @@
-"""What fleet-plan says of a host that reads otherwise than the others."""
+"""What fleet-plan says of a host that reads otherwise than the others, and of builds that are one game or are not."""
 
 from typing import Any
 
 from fleetd import Talk, count
+from planner.builds import LEAST
 from planner.cli_width import say_wrapped
 from planner.fill import Filler
 from planner.residuals import alarm, residuals
@@ -22,6 +23,25 @@ def say_hosts(filler: Filler, talk: Talk) -> None:
         f'their seq): {{"event": "void", "rows": [{{"host": "{off.host}", "seq": {last}}}, …], "by": …, "reason": …}}',
         talk,
     )
+
+
+def say_builds(filler: Filler, talk: Talk) -> None:
+    """A sentence for each two builds that have made the same plays; nothing where there is one build."""
+    for pair in filler.compared():
+        said = f"{pair.one[1] or 'no build'} and {pair.other[1] or 'no build'}"
+        if pair.agree:
+            say_wrapped(f"{said} agree on {count(pair.plays, 'play')}: their reads are pooled", talk)
+        else:
+            why = f"differ: {pair.differs}" if pair.differs else f"share {count(pair.plays, 'play')} of {LEAST}"
+            say_wrapped(f"{said} {why}: their reads are not pooled", talk)
+
+
+def builds_json(filler: Filler) -> list[dict[str, Any]]:
+    """Each two builds that have made the same plays."""
+    return [
+        {"builds": [pair.one[1], pair.other[1]], "plays": pair.plays, "agree": pair.agree, "differs": pair.differs}
+        for pair in filler.compared()
+    ]
 
 
 def hosts_json(filler: Filler) -> dict[str, Any]:

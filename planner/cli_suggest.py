@@ -8,7 +8,7 @@ from typing import Any
 from fleetd import Talk, columns, count
 from planner.account import account, power
 from planner.cli_fill import open_filler, tell
-from planner.cli_hosts import hosts_json, say_hosts
+from planner.cli_hosts import builds_json, hosts_json, say_builds, say_hosts
 from planner.cli_rounds import say_rounds
 from planner.cli_slopes import belief_of, say_slopes, slopes_json
 from planner.cli_width import say_wrapped, short_change, short_effect, table_width, widest
@@ -65,6 +65,7 @@ def suggest(args: argparse.Namespace, talk: Talk) -> int:
         say_slopes(seen, filler.plan, belief, args.top, talk)
     _say_account(seen, filler, talk)
     say_rounds(filler, talk)
+    say_builds(filler, talk)
     say_hosts(filler, talk)
     return 0
 
@@ -185,6 +186,7 @@ def _account_json(seen: Standing, filler: Filler, belief: Belief | None) -> Any:
         "plays": told.plays,
         "power": see,
         "slopes": slopes_json(seen, plan, belief),
+        "builds": builds_json(filler),
         "hosts": hosts_json(filler),
     }
 

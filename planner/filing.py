@@ -105,7 +105,8 @@ def _is_plain(attempts: Sequence[Attempt], ruling: Ruling, facts: Facts) -> bool
     if ruling.event != "keep" or ruling.is_round or facts.is_void(ruling.key) or not ruling.rests_on <= own:
         return False
     draws = [draw for a in attempts for draw in (a.draw, Draw(a.seeds, a.purpose, a.trial.id))]
-    return attempts[0].trial.single is not None and not any(map(stray, draws))
+    builds = {(str(a.reads.rules), a.reads.build) for a in attempts}  # two: what shows whether they are one game
+    return len(builds) == 1 and attempts[0].trial.single is not None and not any(map(stray, draws))
 
 
 def _line(seen: Standing, id_: str, attempts: Sequence[Attempt], rows: Sequence[Place]) -> Line:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetd import BadData, Job, Ledger, NotFound, Row, Spool, new_id, only_one, utc
+from planner.builds import Compared, compared
 from planner.cache import Cache
 from planner.due import Order, blocks_due, plays_expected
 from planner.facts import Attempt, Facts, Ruling
@@ -84,6 +85,10 @@ class Filler:
     def dealt(self) -> Dealt:
         """What each host read of each trial, as of the last look."""
         return dealt(self._facts)
+
+    def compared(self) -> list[Compared]:
+        """The builds of the game that have made the same plays, as of the last look."""
+        return compared(self._facts.attempts(), self._facts.screens())
 
     def untold(self, notes: Iterable[str]) -> list[str]:
         """Those that were not given here before."""

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from planner.builds import pooled
 from planner.facts import Facts
 from planner.screen import Shake
 from planner.stats import Paired, normal_cdf, paired
@@ -33,8 +34,9 @@ class Dealt:
 
 def dealt(facts: Facts) -> Dealt:
     """What stands, by trial, purpose, build and rules; a seed counts once for each host."""
-    read = [(a.key, (a.trial.id, str(a.purpose)), a.reads) for a in facts.attempts()]
-    read += [(row.key, ("mirrored", ""), row.reads) for row in facts.screens() if row.screen.shake is Shake.MIRRORED]
+    attempts, screens = pooled(facts)
+    read = [(a.key, (a.trial.id, str(a.purpose)), a.reads) for a in attempts]
+    read += [(row.key, ("mirrored", ""), row.reads) for row in screens if row.screen.shake is Shake.MIRRORED]
     found: dict[tuple[str, ...], dict[str, dict[int, float]]] = {}
     rows: dict[str, list[Key]] = {}
     for key, about, reads in read:

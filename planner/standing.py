@@ -9,6 +9,7 @@ from typing import Any
 
 from fleetd import Outcome
 from planner.best import Best, best_of
+from planner.builds import pooled
 from planner.facts import Attempt, Ended, Facts, Judged, Ruling
 from planner.screen import Screen
 from planner.screened import Screened, screened
@@ -141,7 +142,8 @@ def standing(facts: Facts, space: Space, under_way: Mapping[str, Block | Screen]
     alive = {job: task for job, task in under_way.items() if isinstance(task, Block)}
     screens = {job: task for job, task in under_way.items() if isinstance(task, Screen)}
     facts.open({block.trial.id for block in alive.values()} & facts.shelf.lines.keys())
-    seen, attempts, shelf = screened(facts.screens(), screens), facts.attempts(), facts.shelf
+    attempts, read = pooled(facts)
+    seen, shelf = screened(read, screens), facts.shelf
     rulings = [ruling for ruling in facts.rulings() if not ruling.is_round]
     courses, draws = _courses(attempts, rulings, alive)
     best, lines = best_of(space, rulings), sorted([*map(line_of, courses.values()), *shelf.lines.values()])

@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 
 from fleetd import BadData, Row, count, decode_json
 from planner.best import Best
+from planner.builds import pooled
 from planner.facts import Attempt, Facts
 from planner.reading import PLAYERS
 from planner.seeds import Draw, Purpose, meetings
@@ -221,11 +222,11 @@ def sorted_out(
 ) -> Counter[str]:
     """How many of the new rows with reads are of which sort, where `facts` has them already; `keys` are theirs.
 
-    current: beside the best that stands; again: the same, on seeds of that trial that were read here too; build: of a
-    build or of rules that no read here beside this best is of; defaults: beside another best; space: of other variables;
-    screen: of no trial; net: of a round of nets; plan: of another plan; void; odd.
+    current: beside the best that stands; again: the same, on seeds of that trial that were read here too; build: of other
+    rules, or of a build that agrees with none of the reads here beside this best; defaults: beside another best; space: of
+    other variables; screen: of no trial; net: of a round of nets; plan: of another plan; void; odd.
     """
-    attempts, odd = {a.key: a for a in facts.attempts()}, frozenset(facts.odd)
+    attempts, odd = {a.key: a for a in pooled(facts)[0]}, frozenset(facts.odd)
     ours = [a for a in attempts.values() if a.key not in keys and a.trial.defaults == best.defaults]
     rooms, read = {_room(a) for a in ours}, {(a.trial.id, a.purpose, a.seeds) for a in ours}
     kinds: Counter[str] = Counter()

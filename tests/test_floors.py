@@ -37,6 +37,7 @@ PLANNER_FLOORS = (
     ("census", "space", "seeds", "stats", "trial", "opinion", "screen", "shelf", "net_round", "train"),
     (
         "facts",
+        "builds",
         "cache",
         "tally",
         "filing",

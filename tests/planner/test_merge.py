@@ -240,7 +240,7 @@ def test_the_same_reads_of_another_fleet_count_once(farm, tmp_path):
 @pytest.mark.parametrize("sort", ["defaults", "space", "build", "plan"])
 def test_reads_of_another_best_space_build_or_plan_are_kept_and_not_pooled(farm, tmp_path, sort):
     away = make_farm(tmp_path / "away")
-    away.name, away.environ = "ada", {"FLEET_BUILD": "b2"} if sort == "build" else {}
+    away.name, away.environ = "ada", {"FLEET_BUILD": "b2", "HILL_MORE": "0.1"} if sort == "build" else {}
     if sort == "space":
         away.write_space("good", "bad", "null", "odd")
     elif sort == "plan":
@@ -260,6 +260,16 @@ def test_reads_of_another_best_space_build_or_plan_are_kept_and_not_pooled(farm,
         assert after.courses[id_].search.pairs() == course.search.pairs()
         assert {reads.build for reads in after.courses[id_].search.reads.values()} == {None}
     assert after.best == before.best
+
+
+def test_reads_of_another_build_that_scores_the_same_plays_the_same_are_pooled(farm, tmp_path):
+    away = make_farm(tmp_path / "away")
+    away.name, away.environ = "ada", {"FLEET_BUILD": "b2"}
+    for each, jobs in ((farm, "1"), (away, "2")):
+        each.plan("fill", "--count", jobs)
+        each.run()
+    assert json.loads(merge(farm, away.spool.root, "--json").stdout)["reads"] == {"again": 1, "current": 1}
+    assert {reads.build for c in fold(farm).courses.values() for reads in c.search.reads.values()} == {"b2"}
 
 
 def test_held_out_seeds_that_two_fleets_drew_for_different_trials_are_a_warning(farm, tmp_path):

@@ -10,7 +10,7 @@ A play's score is the effect of its weights plus noise of its seed (the same for
 TROUBLE: nan:SEED error:SEED die:SEED hang:SEED mute:SEED (on the plays of that seed), chatter (lines that are none),
 twice (each answer), batch (answers only once all plays are in), backwards, slow (a tenth of a second a play),
 half (leaves after 34 answers), unsteady (each process scores otherwise). HILL_RULES in the environment is what it calls its
-rules.
+rules, HILL_MORE is added to each score.
 """
 
 import hashlib
@@ -57,6 +57,8 @@ def answer(ask, trouble):
     )
     if "unsteady" in trouble and "score" in said:
         said["score"] += os.getpid() * 1e-6
+    if "HILL_MORE" in os.environ and "score" in said:
+        said["score"] += float(os.environ["HILL_MORE"])
     if "HILL_RULES" in os.environ:
         said["rules"] = os.environ["HILL_RULES"]
     for _ in range(2 if "twice" in trouble else 1):

@@ -1,0 +1,98 @@
+"""Builds of the game that are one game: those that have made the same plays with the same scores. Pure.
+
+A commit that changes a comment is another build, and so is one commit on two hosts; kept apart, each would have to learn
+everything anew. Two that have made the same plays, LEAST of them or more, agree when no score differs: their reads are
+pooled, under one name. One score that differs parts them for good. Where the game names its rules, other rules are another game.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Final, TypeVar
+
+from planner.facts import Attempt, Facts, ScreenRow
+
+LEAST: Final = 20  # plays that both have made
+
+Build = tuple[str, str | None]  # under which rules, and its name
+Play = tuple[str, str, int, int]  # a trial's id, its purpose, the seed, the side
+Scores = Mapping[Play, float | None]  # None: more than one, so that nothing agrees with it
+_Row = TypeVar("_Row", Attempt, ScreenRow)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Two builds that have plays in common."""
+
+    one: Build
+    other: Build
+    plays: int
+    differs: str | None  # the first play that scored differently, in words
+
+    @property
+    def agree(self) -> bool:
+        return self.differs is None and self.plays >= LEAST
+
+
+def compared(attempts: Iterable[Attempt], screens: Iterable[ScreenRow]) -> list[Compared]:
+    """Each two builds of the same rules that have made any play in common, in the order of their names."""
+    rows: list[Attempt | ScreenRow] = [*attempts, *screens]
+    if len({_build(row) for row in rows}) <= 1:
+        return []
+    played: dict[Build, dict[Play, float | None]] = {}
+    for row in rows:
+        of = played.setdefault(_build(row), {})
+        for play, score in _plays(row):
+            of[play] = score if of.get(play, score) == score else None
+    pairs = combinations(sorted(played, key=str), 2)
+    found = (_beside(one, other, played) for one, other in pairs if one[0] == other[0])
+    return [pair for pair in found if pair.plays]
+
+
+def pooled(facts: Facts) -> tuple[Sequence[Attempt], Sequence[ScreenRow]]:
+    """The trials' and the screens' rows, those of builds that agree under the name of the first of them in order."""
+    attempts, screens = facts.attempts(), facts.screens()
+    if not (names := _names(compared(attempts, screens))):
+        return attempts, screens
+    return [_named(row, names) for row in attempts], [_named(row, names) for row in screens]
+
+
+def _build(row: Attempt | ScreenRow) -> Build:
+    return str(row.reads.rules), row.reads.build
+
+
+def _plays(row: Attempt | ScreenRow) -> Iterable[tuple[Play, float]]:
+    whose = (row.trial.id, str(row.purpose)) if isinstance(row, Attempt) else (row.screen.id, "")
+    for seed, scores in row.reads.scores.items():
+        for side, score in enumerate(scores):
+            if score is not None:
+                yield (*whose, seed, side), score
+
+
+def _beside(one: Build, other: Build, played: Mapping[Build, Scores]) -> Compared:
+    """One side of a screen or a trial on one seed is one play."""
+    here, there = played[one], played[other]
+    both = sorted(here.keys() & there)
+    apart = next((play for play in both if here[play] is None or here[play] != there[play]), None)
+    said = f"{apart[0]} on seed {apart[2]}: {_told(here[apart])}, {_told(there[apart])}" if apart else None
+    return Compared(one=one, other=other, plays=len(both), differs=said)
+
+
+def _told(score: float | None) -> str:
+    return "more than one score" if score is None else repr(score)
+
+
+def _names(pairs: Sequence[Compared]) -> Mapping[Build, Build]:
+    """A build joins those that it agrees with, unless one of them differs from it."""
+    differ = {frozenset((pair.one, pair.other)) for pair in pairs if pair.differs}
+    groups: dict[Build, frozenset[Build]] = {}
+    for pair in (pair for pair in pairs if pair.agree):
+        one, other = (groups.get(build, frozenset([build])) for build in (pair.one, pair.other))
+        if one != other and not any(frozenset((a, b)) in differ for a in one for b in other):
+            groups |= dict.fromkeys(one | other, one | other)
+    return {build: min(group, key=str) for build, group in groups.items()}
+
+
+def _named(row: _Row, names: Mapping[Build, Build]) -> _Row:
+    build = _build(row)
+    return row if names.get(build, build) == build else replace(row, reads=replace(row.reads, build=names[build][1]))

@@ -309,7 +309,7 @@ def decode_reads(result: Any) -> Reads:
         plays=plays if isinstance(plays, int) and plays > 0 else 0,
         void=result.get("void") is True,
         errors={k: n for k, n in errors.items() if isinstance(n, int)} if isinstance(errors, dict) else {},
-        build=result.get("build"),
+        build=None if (build := result.get("build")) is None else str(build),
         rules=result.get("rules"),
     )
 

@@ -18,7 +18,7 @@ from planner.seeds import Purpose
 from planner.standing import Course, Stage, Standing
 from planner.stats import LEAST_SEEDS, Paired, shrunk, spread
 from planner.trial import encode_change
-from planner.verdict import Call, decimals, judge, numbers, read_of, signed
+from planner.verdict import Call, decimals, first_read, judge, numbers, read_of, signed
 
 LEAST_ID = 5  # signs of a shortened id
 LEAST_CHANGE = 24  # columns of a change, before the seeds' numbers make room for it
@@ -45,11 +45,11 @@ def suggest(args: argparse.Namespace, talk: Talk) -> int:
     seen = filler.look()
     tell(filler, seen, talk)
     belief = belief_of(seen, filler.plan)
-    reads = [(c, r) for c in seen.courses.values() if seen.current(c) and (r := read_of(c.search or c.heldout))]
+    reads = [(c, r) for c in seen.courses.values() if seen.current(c) and (r := first_read(c))]
     reads.sort(key=lambda pair: (-pair[1].mean / pair[1].se if pair[1].se else -pair[1].mean, pair[0].trial.id))
     adopted = [c for ruling in seen.best.adoptions[-args.top :] if (c := seen.courses.get(ruling.trial))]
-    shown = reads[: args.top] + [(c, r) for c in reversed(adopted) if (r := read_of(c.search or c.heldout))]
-    tau2 = spread(r for c, r in reads if c.search and r.n >= LEAST_SEEDS)
+    shown = reads[: args.top] + [(c, r) for c in reversed(adopted) if (r := first_read(c))]
+    tau2 = spread(r for c, r in reads if c.searched and r.n >= LEAST_SEEDS)
     if talk.json:
         for course, read in shown:
             talk.emit(_suggestion(seen, course, read, tau2, len(reads)))

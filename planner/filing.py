@@ -9,6 +9,7 @@ from planner.seeds import Draw, Purpose, stray
 from planner.shelf import Line, Place, Shelf
 from planner.standing import Standing, line_of
 from planner.trial import Key
+from planner.verdict import read_of
 
 LONG = 4_000_000  # bytes that were read anew: so much is worth to be kept
 
@@ -113,10 +114,14 @@ def _line(seen: Standing, id_: str, attempts: Sequence[Attempt], rows: Sequence[
     course = seen.courses[id_]
     held = [attempt for attempt in attempts if attempt.purpose is Purpose.HELDOUT]
     spans = [course.heldout.span, *(attempt.seeds for attempt in held)] if course.heldout else []
+    read = read_of(course.search or course.heldout)
     return line_of(course)._replace(
         plays=sum(attempt.reads.plays for attempt in attempts if attempt.purpose is Purpose.SEARCH),
         held_plays=sum(attempt.reads.plays for attempt in held),
         busy_s=[attempt.busy_s for attempt in attempts],
         held=[[span.low, span.high] for span in spans],
         rows=rows,
+        n=read.n if read else 0,
+        mean=read.mean if read else 0.0,
+        se=read.se if read else 0.0,
     )

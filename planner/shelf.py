@@ -38,6 +38,9 @@ class Line(NamedTuple):
     busy_s: Sequence[float] = ()
     held: Sequence[Sequence[int]] = ()  # held-out seeds: the draw, then each job's
     rows: Sequence[Place] = ()
+    n: int = 0  # what its search read, or its held-out where it had none
+    mean: float = 0.0
+    se: float = 0.0
 
     @property
     def trial(self) -> Trial:

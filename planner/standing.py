@@ -100,6 +100,15 @@ class Course:
         return getattr(self, name)
 
     @property
+    def defaults(self) -> str:
+        """The best that it is read against."""
+        return self.shelved[1].defaults if self.shelved else self.trial.defaults
+
+    @property
+    def searched(self) -> bool:
+        return self.shelved[1].high > 0 if self.shelved else self.search is not None
+
+    @property
     def stages(self) -> tuple[Stage, ...]:
         return tuple(stage for stage in (self.search, self.heldout) if stage)
 
@@ -134,7 +143,7 @@ class Standing:
 
     def current(self, course: Course) -> bool:
         """Whether the trial is read against the best that stands now."""
-        return course.trial.defaults == self.best.defaults
+        return course.defaults == self.best.defaults
 
 
 def standing(facts: Facts, space: Space, under_way: Mapping[str, Block | Screen]) -> Standing:

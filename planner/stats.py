@@ -59,9 +59,13 @@ def paired(differences: Sequence[float]) -> Paired:
     """Mean, standard error (ddof 1) and interval of at least one finite difference."""
     n = len(differences)
     mean = math.fsum(differences) / n
+    return told(n, mean, math.sqrt(math.fsum((d - mean) ** 2 for d in differences) / max(1, n - 1) / n))
+
+
+def told(n: int, mean: float, se: float) -> Paired:
+    """The read that these numbers tell."""
     if n == 1:
         return Paired(n=1, mean=mean, se=0.0, low=None, high=None)
-    se = math.sqrt(math.fsum((d - mean) ** 2 for d in differences) / (n - 1) / n)
     half = t_quantile(SIDE, n - 1) * se
     return Paired(n=n, mean=mean, se=se, low=mean - half, high=mean + half)
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from planner.seeds import Purpose
 from planner.standing import REPLACED, Course, Stage
-from planner.stats import LEAST_SEEDS, Paired, paired, past, seeds_needed
+from planner.stats import LEAST_SEEDS, Paired, paired, past, seeds_needed, told
 from planner.trial import is_void
 
 NOTHING_READ: Final[dict[str, Any]] = {"effect": None, "se": None, "n": 0, "interval": None, "e_value": None}
@@ -79,6 +79,14 @@ def read_of(stage: Stage | None) -> Paired | None:
     """What a stage's pairs say, as far as they have come; None without any."""
     pairs = stage.pairs() if stage else {}
     return paired([c - b for _, (c, b) in sorted(pairs.items())]) if pairs else None
+
+
+def first_read(course: Course) -> Paired | None:
+    """Of its search, or of its held-out where it had none; of a trial on the shelf what its line tells."""
+    if course.shelved:
+        line = course.shelved[1]
+        return told(line.n, line.mean, line.se) if line.n else None
+    return read_of(course.search or course.heldout)
 
 
 def _replaced(course: Course) -> Verdict:

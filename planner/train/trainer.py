@@ -110,6 +110,7 @@ def train(
     TryLater when a shard dies; IOFailed when the shared memory has no room.
     """
     plot, rows = plot_of(making, settings), making.envs * settings.steps
+    _check_shards(shards, making.envs, plot.chunks)
     last = -(-ticks // rows)
     run = run_of(making, settings, last, start)
     with sharded(plot, settings, shards) as (slab, crew):
@@ -130,8 +131,7 @@ def train(
 
 @contextmanager
 def sharded(plot: Plot, settings: Settings, shards: int) -> Iterator[tuple[Slab, Shards]]:
-    """The slab, in shared memory, and the processes that work on it; Usage for more shards than there is work for."""
-    _check_shards(shards, plot.making.envs, plot.chunks)
+    """The slab, in shared memory, and the processes that work on it."""
     buffer, offset = shared_buffer(plot.size())
     plot.fill_absurd(buffer, offset)
     with Shards(shards, MakeShard(plot, settings, buffer, offset)) as crew:

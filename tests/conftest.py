@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-SETTINGS = ("FLEET_", "OMP_", "OPENBLAS_", "MKL_", "NUMBA_", "XDG_", "NO_COLOR", "FORCE_COLOR")
+SETTINGS = ("FLEET_", "COLUMNS", "OMP_", "OPENBLAS_", "MKL_", "NUMBA_", "XDG_", "NO_COLOR", "FORCE_COLOR")
 
 
 @pytest.fixture(autouse=True)

@@ -46,6 +46,18 @@ def slopes_json(seen: Standing, plan: Plan, belief: Belief | None) -> Any:
     return {"pairs": belief.pairs, "gain": gain, "gain_sd": sd, "variables": rows}
 
 
+def say_shaken(belief: Belief, talk: Talk) -> None:
+    """What the calibration read: how much luck is in a pair, and what a shaken brain loses."""
+    if (told := belief.shaken) is None:
+        return
+    near = "" if told.near_sd is None else f"{told.near_sd:.3g} where one variable is changed by a step, "
+    say_wrapped(
+        f"a pair's standard deviation is {near}{told.far_sd:.3g} where all are shaken by {told.tried:.3g} steps, "
+        f"which cost {told.lost:.3g}; so they are shaken by {belief.reach:.3g} steps at most",
+        talk,
+    )
+
+
 def say_slopes(seen: Standing, plan: Plan, belief: Belief, top: int, talk: Talk) -> None:
     """The table on stdout, and in words what it rests on."""
     if belief.slopes is None:

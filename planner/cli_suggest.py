@@ -10,7 +10,7 @@ from planner.account import account, power
 from planner.cli_fill import open_filler, tell
 from planner.cli_hosts import builds_json, hosts_json, say_builds, say_hosts
 from planner.cli_rounds import say_rounds
-from planner.cli_slopes import belief_of, say_slopes, slopes_json
+from planner.cli_slopes import belief_of, say_shaken, say_slopes, slopes_json
 from planner.cli_width import say_wrapped, short_change, short_effect, table_width, widest
 from planner.fill import Filler
 from planner.policy.screen import Belief
@@ -62,6 +62,7 @@ def suggest(args: argparse.Namespace, talk: Talk) -> int:
     if not reads:
         talk.say("no trial against the present best has been read yet")
     if belief:
+        say_shaken(belief, talk)
         say_slopes(seen, filler.plan, belief, args.top, talk)
     _say_account(seen, filler, talk)
     say_rounds(filler, talk)

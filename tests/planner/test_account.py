@@ -1,6 +1,7 @@
 """What luck may have adopted, what plays were spent on, and what the screens say: told by suggest and next."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -81,6 +82,13 @@ def test_suggest_has_raw_slopes_beside_shrunken_ones_the_strongest_first(screene
     head, *lines = screened.plan("suggest").stdout.splitlines()[-4:]
     assert head.split() == ["VARIABLE", "BEST", "CENTRE", "STEPS", "SLOPE", "A", "STEP", "EXPECTED"]
     assert [line.split()[0] for line in lines] == [first["name"], second["name"], "null"]
+
+
+def test_suggest_says_how_much_luck_is_in_a_pair_of_one_change_and_of_all(screened):
+    said = screened.plan("suggest").stderr
+    near, far = re.search(r"is ([\d.]+) where one variable is changed by a step, ([\d.]+) where all", said).groups()
+    assert float(near) == pytest.approx(0.3 * 2**0.5, rel=0.35)
+    assert float(far) == pytest.approx(0.3 * 2**0.5, rel=0.6)
 
 
 def test_plays_of_screens_are_told_apart_from_those_of_single_trials(screened):

@@ -22,7 +22,8 @@ from fleetd import Ledger
 
 BIN = Path(__file__).parents[2] / "bin"
 UNUSED = 1_400_000_000  # of the judge's range, and a plan without rounds of nets judges none
-WIDE, HIGH, LEFT, RIGHT, TOP, FOOT = 640, 360, 56, 20, 64, 56
+WIDE, HIGH, LEFT, RIGHT, TOP, FOOT = 640, 360, 56, 32, 64, 56
+TICKS = 6  # along the plays
 
 
 def ran(spool, policy, seconds):
@@ -117,8 +118,9 @@ def drawn(curves, judged):
         yield f'<line {line} stroke="{FAINT}"/>'
         place = f'x="{LEFT - 8}" y="{y(high * part / 5) + 5:.1f}" text-anchor="end"'
         yield f'<text {place} fill="{INK}">{high * part / 5:.2f}</text>'
-        yield f'<text x="{x(most * part / 5):.1f}" y="{HIGH - FOOT + 20}" text-anchor="middle" fill="{INK}">'
-        yield f"{most * part / 5:,.0f}</text>"
+    tick = next(size for k in range(9) for size in (10**k, 2 * 10**k, 5 * 10**k) if size * TICKS >= most)
+    for plays in range(0, most + 1, tick):
+        yield f'<text x="{x(plays):.1f}" y="{HIGH - FOOT + 20}" text-anchor="middle" fill="{INK}">{plays:,}</text>'
     yield f'<text x="{WIDE / 2}" y="{HIGH - 12}" text-anchor="middle" fill="{INK}">plays</text>'
     for row, ((name, points), colour, dash) in enumerate(zip(curves.items(), COLOURS, DASHES, strict=False)):
         line = f'fill="none" stroke="{colour}" stroke-width="3" stroke-dasharray="{dash}"'

@@ -7,6 +7,8 @@ segment is the same file with the same bytes at its beginning and before where r
 
     1st line   {"schema", "sources", "plan", "spool", "segments": {host: [inode, offset, crc]}, "crc": of the rest}
     the rest   Python's marshal of ([(a shelf's line), …], [(host, seq, start, end), …]): a tenth of the time that JSON takes
+
+Beside it, NAME.slopes tells how far the slopes were followed (policy/memory.py): a first line without segments, and the rest.
 """
 
 import contextlib
@@ -93,6 +95,28 @@ class Cache:
             head = encode_json(self._head() | {"segments": ends, "crc": zlib.crc32(rest)})
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _put(self.path, head + b"\n" + rest)
+
+    def recall(self) -> bytes | None:
+        """What was stored beside it, if this code stored it for this plan and spool."""
+        try:
+            first, _, rest = (_own_bytes(self._beside) if self._beside else b"").partition(b"\n")
+            return rest if first == self._stored(rest) else None
+        except (OSError, ValueError):
+            return None
+
+    def store(self, data: bytes) -> None:
+        """In place of what is stored beside it; where that cannot be, nothing is."""
+        if self._beside:
+            with contextlib.suppress(OSError):
+                self._beside.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                _put(self._beside, self._stored(data) + b"\n" + data)
+
+    @property
+    def _beside(self) -> Path | None:
+        return self.path.with_suffix(".slopes") if self.path else None
+
+    def _stored(self, data: bytes) -> bytes:
+        return encode_json(self._head() | {"crc": zlib.crc32(data)})
 
     def remove(self) -> None:
         """What is there misleads."""

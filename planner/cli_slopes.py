@@ -9,7 +9,8 @@ from planner.cli_width import say_wrapped, short_name, table_width, widest
 from planner.due import terms_of
 from planner.plan import Plan
 from planner.policy import slopes as s
-from planner.policy.screen import FIRST, Belief, as_steps, believed, fitting, mirrored_of
+from planner.policy.memory import FIRST
+from planner.policy.screen import Belief, as_steps, believed, fitting, mirrored_of
 from planner.standing import Standing
 from planner.verdict import decimals, signed
 

@@ -12,28 +12,24 @@ on its own.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import accumulate, takewhile
 from typing import Final
 
 import numpy as np
 
 from planner.policy import slopes as s
 from planner.policy.asks import Ask, Leap, Move, Pairs, Terms
+from planner.policy.memory import FIRST, MEMORY
 from planner.policy.race import race
-from planner.policy.shaking import Shaken, is_beside, shaken
+from planner.policy.shaking import Shaken, is_beside
 from planner.policy.slopes import Slopes, Vector
-from planner.screen import Axis, Screen, Shake, centre_in_steps, in_steps
+from planner.screen import Axis, Shake
 from planner.screened import Sheaf
 from planner.space import Variable
 from planner.standing import Course, Standing
 
 BESIDE: Final = 120  # pairs of a shaken brain
-FIRST: Final = 200  # mirrored pairs before the centre moves
-REACH: Final = 3.0  # steps: the longest shake, until it shows nothing
+REACH: Final = 3.0  # steps: the longest shake, until it shows nothing (memory.py)
 RANGE_PART: Final = 0.25  # of a variable's range: no shake is longer
-GROWTH: Final = 1.5  # of the longest shake, each time that SILENT pairs show nothing
-SILENT: Final = 440
-SHOWN: Final = 2.0  # standard deviations of the slopes' sum of squares
 SHORTEST: Final = 0.8  # steps
 GONE: Final = (
     1.0  # steps from the start: a variable whose centre is as far is shaken the shorter, the more pairs were read
@@ -46,9 +42,6 @@ SURE: Final = 2.5  # and then, as the slopes have been shown to lead upwards
 PRICE: Final = 0.1  # of the plays since the last leap: what its held-out may take
 DOUBTS: Final = 3  # leaps that failed one after another each halve the price, at most so often
 LEAST_MOVE: Final = 0.05  # steps: what a leap leaves as it is
-
-Read = tuple[Vector, Vector]
-Shape = tuple[tuple[str, float, float, float, bool], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +62,13 @@ def screen(standing: Standing, terms: Terms, room: int) -> list[Ask]:
     asks: list[Ask] = []
     if belief.slopes and (leap := leap_due(standing, terms, belief)):
         asks.append(leap)
-    owed = race(standing, terms, room)
+    owed: list[Ask] | None = None
     while len(asks) < room:
         queued = [ask for ask in asks if isinstance(ask, Pairs)]
-        if owed and _floor_is_due(standing, terms, asks):
-            asks.append(owed.pop(0))
-        else:
-            asks.append(_pairs(standing, terms, belief, queued))
+        due = _floor_is_due(standing, terms, asks)
+        if due and owed is None:
+            owed = race(standing, terms, room)
+        asks.append(owed.pop(0) if due and owed else _pairs(standing, terms, belief, queued))
     return asks[:room]
 
 
@@ -103,116 +96,9 @@ def believed(standing: Standing, terms: Terms) -> Belief:
     known = MEMORY.shaken([sheaf for sheaf in fit if is_beside(sheaf)])
     mirrored, pairs = mirrored_of(fit)
     first = known.reach if known else REACH
+    growth = 1.0 if any(map(_adopted, standing.leaps)) else MEMORY.growth(mirrored, known)
     believed_ = MEMORY.followed(mirrored, known) if known and pairs >= FIRST else None
-    return Belief(pairs=pairs, shaken=known, slopes=believed_, reach=first * _growth(mirrored, standing))
-
-
-def _read(sheaf: Sheaf) -> Read:
-    seeds = sorted(sheaf.differences)
-    return in_steps(sheaf.screen, seeds), np.array([sheaf.differences[seed] for seed in seeds])
-
-
-class Memory:
-    """What this process has worked out before. It changes no result: whatever differs is worked out anew."""
-
-    def __init__(self) -> None:
-        self._shapes: dict[str, Shape] = {}
-        self._reads: dict[str, tuple[Sheaf, Read]] = {}
-        self._trail: list[tuple[Sheaf, Slopes]] = []
-        self._known: Shaken | None = None  # what the trail began with
-        self._shaken: tuple[list[Sheaf], Shaken | None] = ([], None)
-
-    def shape(self, screen: Screen) -> Shape:
-        """Of the space that it was made of."""
-        if screen.id not in self._shapes:
-            self._shapes[screen.id] = tuple((a.name, a.step, a.low, a.high, a.whole) for a in screen.axes)
-        return self._shapes[screen.id]
-
-    def read(self, sheaf: Sheaf) -> Read:
-        """Half of what sets the sides apart (n, D), and the differences (n,)."""
-        known, read = self._reads.get(sheaf.screen.id, (None, None))
-        if read is None or known is None or not _same(known, sheaf):
-            read = _read(sheaf)
-            self._reads[sheaf.screen.id] = sheaf, read
-        return read
-
-    def shaken(self, beside: list[Sheaf]) -> Shaken | None:
-        known, found = self._shaken
-        if len(known) != len(beside) or not all(map(_same, known, beside)):
-            found = shaken(beside)
-            self._shaken = beside, found
-        return found
-
-    def followed(self, mirrored: list[Sheaf], known: Shaken) -> Slopes | None:
-        """The first FIRST pairs say how large slopes are; then each screen teaches in turn."""
-        early = self._early(mirrored)
-        if known != self._known:
-            self._known, self._trail = known, []
-        done = sum(
-            1 for _ in takewhile(lambda pair: _same(pair[0][0], pair[1]), zip(self._trail, mirrored, strict=False))
-        )
-        state = self._trail[done - 1][1] if done > early else self._begun(mirrored[: early + 1], known)
-        del self._trail[done if done > early else 0 :]
-        if state is None:
-            return None
-        for sheaf in mirrored[len(self._trail) :]:
-            state = s.learned(s.moved(state, centre_in_steps(sheaf.screen)), *self.read(sheaf))
-            self._trail.append((sheaf, state))
-        return state
-
-    def _early(self, mirrored: list[Sheaf]) -> int:
-        """The screen with the FIRST-th pair."""
-        return next(i for i, n in enumerate(accumulate(len(x.differences) for x in mirrored)) if n >= FIRST)
-
-    def _begun(self, early: list[Sheaf], known: Shaken) -> Slopes | None:
-        half, difference = joined([self.read(sheaf) for sheaf in early])
-        variance, noise = spread_of(half, difference)
-        if not noise:
-            return None
-        usual = max(known.curvature, 1e-3 * float(np.sqrt(noise)) / half.shape[1])
-        return s.begun(centre_in_steps(early[0].screen), variance, usual, noise)
-
-
-MEMORY: Final = Memory()
-
-
-def _same(one: Sheaf, other: Sheaf) -> bool:
-    return one.screen.id == other.screen.id and one.differences == other.differences
-
-
-def joined(reads: Iterable[Read]) -> Read:
-    half, difference = zip(*reads, strict=True)
-    return np.concatenate(half), np.concatenate(difference)
-
-
-def spread_of(half: Vector, difference: Vector) -> tuple[float, float]:
-    """The variance of true slopes, by moments, and that of a pair's noise."""
-    weight = (half**2).sum(axis=0)
-    moved = weight > 0  # what cannot move has no slope
-    slope = (half.T @ difference)[moved] / (2 * weight[moved])
-    error = float(np.var(difference)) / (4 * weight[moved])
-    return max(float(np.mean(slope**2 - error)), 0.02 * float(np.mean(error))), 0.8 * float(np.var(difference))
-
-
-def _growth(mirrored: list[Sheaf], standing: Standing) -> float:
-    """The longest shake grows where no slope shows; not once a leap has been adopted."""
-    if any(map(_adopted, standing.leaps)):
-        return 1.0
-    growth, batch = 1.0, list[Read]()
-    for sheaf in mirrored:
-        batch.append(MEMORY.read(sheaf))
-        if sum(len(half) for half, _ in batch) >= SILENT:
-            growth *= 1.0 if _shows(*joined(batch)) else GROWTH
-            batch = []
-    return growth
-
-
-def _shows(half: Vector, difference: Vector) -> bool:
-    """Whether the slopes are larger together than chance has them (U statistic over pairs of pairs)."""
-    n, signed = len(half), np.sign(half) * difference[:, None]
-    energy = float((signed.sum(axis=0) ** 2 - (signed**2).sum(axis=0)).sum()) / (n * (n - 1))
-    chance = float(np.sqrt(2 * half.shape[1])) * float(np.var(difference)) / n
-    return energy > SHOWN * chance
+    return Belief(pairs=pairs, shaken=known, slopes=believed_, reach=first * growth)
 
 
 def _adopted(course: Course) -> bool:

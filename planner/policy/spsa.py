@@ -10,8 +10,10 @@ from typing import Final
 import numpy as np
 
 from planner.policy.asks import Ask, Leap, Pairs, Terms
-from planner.policy.screen import MEMORY, as_steps, axes_of, changed_to, fitting, last_leap, mirrored_of
+from planner.policy.memory import MEMORY
+from planner.policy.screen import as_steps, axes_of, changed_to, fitting, last_leap, mirrored_of
 from planner.policy.slopes import Vector
+from planner.policy.trail import Trail
 from planner.screen import Shake
 from planner.screened import Sheaf
 from planner.standing import Standing
@@ -20,6 +22,10 @@ C_END: Final = 1.0  # steps
 R_END: Final = 0.002
 ALPHA, GAMMA, STABLE = 0.602, 0.101, 0.1
 CHECKS: Final = 8
+
+Followed = tuple[Vector, int]  # θ, and after how many pairs
+
+TRAIL: Final[Trail[Followed]] = Trail()
 
 
 def spsa(standing: Standing, terms: Terms, room: int) -> list[Ask]:
@@ -40,15 +46,19 @@ def spsa(standing: Standing, terms: Terms, room: int) -> list[Ask]:
 
 def followed(theta: Vector, sheaves: list[Sheaf], n: int) -> Vector:
     """θ after these screens' pairs, never outside of the ranges."""
-    k = 0
-    for sheaf in sheaves:
-        low, high = np.array([(axis.low / axis.step, axis.high / axis.step) for axis in sheaf.screen.axes]).T
-        for row, difference in zip(*MEMORY.read(sheaf), strict=True):
-            k += 1
-            c = C_END * (n / k) ** GAMMA
-            a = R_END * C_END**2 * ((STABLE * n + n) / (STABLE * n + k)) ** ALPHA
-            theta = np.clip(theta + a / c**2 * difference * row, low, high)
-    return theta
+    TRAIL.begins_with((theta.tolist(), n))
+    return TRAIL.followed(sheaves, lambda: (theta, 0), lambda state, sheaf: _taught(state, sheaf, n))[0]
+
+
+def _taught(state: Followed, sheaf: Sheaf, n: int) -> Followed:
+    theta, k = state
+    low, high = np.array([(axis.low / axis.step, axis.high / axis.step) for axis in sheaf.screen.axes]).T
+    for row, difference in zip(*MEMORY.read(sheaf), strict=True):
+        k += 1
+        c = C_END * (n / k) ** GAMMA
+        a = R_END * C_END**2 * ((STABLE * n + n) / (STABLE * n + k)) ** ALPHA
+        theta = np.clip(theta + a / c**2 * difference * row, low, high)
+    return theta, k
 
 
 def _check(standing: Standing, terms: Terms, theta: Vector, pairs: int, n: int) -> Leap | None:

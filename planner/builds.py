@@ -36,11 +36,13 @@ class Compared:
 
 def compared(attempts: Iterable[Attempt], screens: Iterable[ScreenRow]) -> list[Compared]:
     """Each two builds of the same rules that have made any play in common, in the order of their names."""
-    rows: list[Attempt | ScreenRow] = [*attempts, *screens]
-    if len({_build(row) for row in rows}) <= 1:
-        return []
+    rows: dict[tuple[str, str], list[Attempt | ScreenRow]] = {}
+    builds: dict[tuple[str, str], set[Build]] = {}
+    for row in (row for many in (attempts, screens) for row in many if row.reads.scores):
+        rows.setdefault(_whose(row), []).append(row)
+        builds.setdefault(_whose(row), set()).add(_build(row))
     played: dict[Build, dict[Play, float | None]] = {}
-    for row in rows:
+    for row in (row for whose, several in builds.items() if len(several) > 1 for row in rows[whose]):
         of = played.setdefault(_build(row), {})
         for play, score in _plays(row):
             of[play] = score if of.get(play, score) == score else None
@@ -61,8 +63,12 @@ def _build(row: Attempt | ScreenRow) -> Build:
     return str(row.reads.rules), row.reads.build
 
 
+def _whose(row: Attempt | ScreenRow) -> tuple[str, str]:
+    return (row.trial.id, str(row.purpose)) if isinstance(row, Attempt) else (row.screen.id, "")
+
+
 def _plays(row: Attempt | ScreenRow) -> Iterable[tuple[Play, float]]:
-    whose = (row.trial.id, str(row.purpose)) if isinstance(row, Attempt) else (row.screen.id, "")
+    whose = _whose(row)
     for seed, scores in row.reads.scores.items():
         for side, score in enumerate(scores):
             if score is not None:

@@ -4,7 +4,7 @@ What a void row names is as if it had never been: its trial, its pass and its se
 with odd content (text for a number, a pass of 1e300) counts for nothing; `odd` names those.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,7 @@ from planner.net_round import (
 from planner.opinion import Feedback, Opinion, Subject, decode_feedback
 from planner.screen import SCREEN, Screen, decode_screen
 from planner.seeds import Draw, Purpose, Span
-from planner.shelf import Shelf
+from planner.shelf import Line, Place, Shelf
 from planner.trial import (
     TRIAL,
     Block,
@@ -72,6 +72,7 @@ class ScreenRow(Ended):
 
     screen: Screen
     reads: Reads
+    differences: Mapping[int, float]  # seed → one side's score less the other's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +148,14 @@ class Facts:
         """Take these trials from the shelf."""
         if rows := self.shelf.take(trials):
             self.add(rows)
+
+    def shelve(self, lines: Iterable[Line], fetch: Callable[[Sequence[Place]], list[Row]]) -> None:
+        """Put these trials on the shelf; `fetch` reads their rows again."""
+        filed = {line.id: line for line in lines}
+        for host, seq, *_ in (place for line in filed.values() for place in line.rows):
+            self._attempts.pop((host, seq), None)
+            self._rulings.pop((host, seq), None)
+        self.shelf = Shelf(self.shelf.lines | filed, fetch)
 
     def whole(self) -> "Facts":
         """The same with nothing on the shelf: all of it is opened."""
@@ -357,7 +366,9 @@ def _attempt(row: Row, block: Block) -> Attempt:
 
 
 def _screen_row(row: Row, screen: Screen) -> ScreenRow:
-    return ScreenRow(**_ended(row), screen=screen, reads=decode_reads(row.body.get("result")))
+    reads = decode_reads(row.body.get("result"))
+    differences = {seed: one - other for seed, (one, other) in reads.pairs().items()}
+    return ScreenRow(**_ended(row), screen=screen, reads=reads, differences=differences)
 
 
 def _learned(row: Row, lesson: Lesson) -> Learned:

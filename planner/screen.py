@@ -19,6 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import gt
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +27,7 @@ import numpy.typing as npt
 
 from fleetd import BadData, encode_json
 from planner.seeds import Draw, Purpose, Span, stray
-from planner.trial import decode_span, is_number, number_of
+from planner.trial import are_numbers, decode_span, number_of
 
 SCREEN: Final = "fleet.screen/1"
 PARTS: Final = 4  # lengths of the shakes beside a centre; a fifth kind of pair has one variable changed by a step
@@ -249,19 +250,22 @@ def _named(value: Any) -> str:
 
 
 def _axes(value: Any) -> tuple[Axis, ...]:
-    axes = tuple(_axis(row) for row in value)
-    if not axes:
-        raise ValueError("a screen varies nothing")
-    return axes
-
-
-def _axis(row: Any) -> Axis:
-    name, centre, reach, step, low, high, whole = row
-    if not (
-        isinstance(name, str) and all(map(is_number, (centre, reach, step, low, high))) and step > 0 and low <= high
+    """By columns, for a long ledger has 110 variables in each of thousands of rows."""
+    names, *numbers, whole = zip(*value, strict=True)
+    centre, reach, step, low, high = numbers
+    if (
+        set(map(type, names)) != {str}
+        or not all(map(are_numbers, numbers))
+        or min(step) <= 0
+        or any(map(gt, low, high))
     ):
-        raise ValueError(f"{str(row)[:80]} is no variable of a screen")
-    return Axis(name=name, centre=centre, reach=reach, step=step, low=low, high=high, whole=bool(whole))
+        raise ValueError(
+            "a variable of the screen has no name, odd numbers, no step, or its bounds the wrong way round"
+        )
+    return tuple(
+        Axis(name=n, centre=c, reach=r, step=s, low=lo, high=hi, whole=bool(w))
+        for n, c, r, s, lo, hi, w in zip(names, centre, reach, step, low, high, whole, strict=True)
+    )
 
 
 def stray_screen(screen: Screen) -> str | None:

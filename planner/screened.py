@@ -44,7 +44,7 @@ def screened(rows: Iterable[ScreenRow], alive: Mapping[str, Screen]) -> Screened
             (row.screen.id, rules), {"screen": row.screen, "rules": rules, "at": "", "differences": {}}
         )
         told["at"] = max(told["at"], row.at)
-        told["differences"] = {seed: a - b for seed, (a, b) in row.reads.pairs().items()} | told["differences"]
+        told["differences"] = {**row.differences, **told["differences"]} if told["differences"] else row.differences
     sheaves = [Sheaf(**told) for told in found.values() if told["differences"]]
     known = {row.screen.id: row.screen for row in ordered} | {screen.id: screen for screen in alive.values()}
     return Screened(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fleetd import BadData, Ledger, Row
 from planner.cache import Cache, Kept
 from planner.facts import Attempt, Facts, Ruling
+from planner.residuals import by_host
 from planner.seeds import Draw, Purpose, stray
 from planner.shelf import Line, Place, Shelf
 from planner.standing import Standing, line_of
@@ -31,19 +32,20 @@ class Reader:
         facts.add(self._polled())
 
     def keep(self, facts: Facts, seen: Standing) -> None:
-        """Write the cache when much was read anew."""
+        """When much was read anew, shelve what is decided and write the cache."""
         if self._new < LONG:
             return
         self._new = 0
         keys = facts.keys()
         if not keys <= self._places.keys():  # rows of this process's own, which it has not read
             return
-        filed = list(_filed(facts, seen, self._places))
+        filed = list(lines_of(facts, seen, self._places))
         away = {(host, seq) for line in filed for host, seq, _, _ in line.rows}
         lines = sorted([*facts.shelf.lines.values(), *filed])
         places = sorted((self._places[key] for key in keys - away), key=tuple)
         reached = {host: self._ledger.reached(host) for host in self._ledger.hosts()}
         self._cache.write(Kept(reached=reached, lines=lines, places=places))
+        facts.shelve(filed, self._fetch)
 
     def _recall(self, facts: Facts) -> None:
         if (kept := self._cache.read()) is None:
@@ -67,7 +69,7 @@ class Reader:
         """The rows that stand there. Raises BadData, without a cache then, when others do."""
         found: list[Row] = []
         try:
-            for host, of in _by_host(places).items():
+            for host, of in _segments(places).items():
                 for (_, seq, _, _), row in zip(of, self._ledger.rows_at(host, [p[2:] for p in of]), strict=True):
                     found += [row] if row and (row.host, row.seq) == (host, seq) else []
         except (OSError, ValueError, OverflowError):
@@ -79,14 +81,14 @@ class Reader:
         return found
 
 
-def _by_host(places: Iterable[Place]) -> dict[str, list[Place]]:
+def _segments(places: Iterable[Place]) -> dict[str, list[Place]]:
     found: dict[str, list[Place]] = {}
     for place in places:
         found.setdefault(place[0], []).append(place)
     return found
 
 
-def _filed(facts: Facts, seen: Standing, places: Mapping[Key, Place]) -> Iterator[Line]:
+def lines_of(facts: Facts, seen: Standing, places: Mapping[Key, Place]) -> Iterator[Line]:
     """The trials of one variable that have one verdict, which keeps the best, and nothing odd about them."""
     attempts: dict[str, list[Attempt]] = {}
     for attempt in facts.attempts():
@@ -124,4 +126,12 @@ def _line(seen: Standing, id_: str, attempts: Sequence[Attempt], rows: Sequence[
         n=read.n if read else 0,
         mean=read.mean if read else 0.0,
         se=read.se if read else 0.0,
+        hosts=[*_by_host(attempts)],
     )
+
+
+def _by_host(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str, int, float, float]]:
+    for purpose in (Purpose.SEARCH, Purpose.HELDOUT):
+        hosts = by_host((a.key[0], a.reads) for a in attempts if a.purpose is purpose)
+        if len(hosts) > 1:
+            yield from ((str(purpose), host, read.n, read.mean, read.se) for host, read in hosts.items())

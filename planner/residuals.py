@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from planner.builds import pooled
 from planner.facts import Facts
 from planner.screen import Shake
-from planner.stats import Paired, normal_cdf, paired
-from planner.trial import Key
+from planner.stats import Paired, normal_cdf, paired, together
+from planner.trial import Key, Reads
 
 LEAST = 5  # reads of a trial, by the host and by the others
 LEVEL = 0.01  # of an alarm where all hosts read alike, for each of the two tests
 
-HostReads = Mapping[str, Sequence[float]]  # host → differences of one trial
+HostReads = Mapping[str, Paired]  # host → its differences of one trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +37,25 @@ def dealt(facts: Facts) -> Dealt:
     attempts, screens = pooled(facts)
     read = [(a.key, (a.trial.id, str(a.purpose)), a.reads) for a in attempts]
     read += [(row.key, ("mirrored", ""), row.reads) for row in screens if row.screen.shake is Shake.MIRRORED]
-    found: dict[tuple[str, ...], dict[str, dict[int, float]]] = {}
+    found: dict[tuple[str, ...], list[tuple[str, Reads]]] = {}
     rows: dict[str, list[Key]] = {}
     for key, about, reads in read:
-        of = found.setdefault((*about, str(reads.build), str(reads.rules)), {})
-        of.setdefault(key[0], {}).update((seed, c - b) for seed, (c, b) in reads.pairs().items())
+        found.setdefault((*about, str(reads.build), str(reads.rules)), []).append((key[0], reads))
         rows.setdefault(key[0], []).append(key)
-    trials = [{host: list(of.values()) for host, of in hosts.items()} for hosts in found.values() if len(hosts) > 1]
-    return Dealt(trials=trials, rows={host: sorted(keys) for host, keys in rows.items()})
+    for host, seq in facts.shelf.read_rows():
+        rows.setdefault(host, []).append((host, seq))
+    trials = [*map(by_host, found.values()), *facts.shelf.by_host()]
+    return Dealt(
+        trials=[hosts for hosts in trials if len(hosts) > 1], rows={host: sorted(keys) for host, keys in rows.items()}
+    )
+
+
+def by_host(rows: Iterable[tuple[str, Reads]]) -> dict[str, Paired]:
+    """What each host read of one trial; a seed counts once."""
+    found: dict[str, dict[int, float]] = {}
+    for host, reads in rows:
+        found.setdefault(host, {}).update((seed, c - b) for seed, (c, b) in reads.pairs().items())
+    return {host: paired([*of.values()]) for host, of in found.items() if of}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +72,11 @@ class Residual:
 def residuals(trials: Iterable[HostReads]) -> list[Residual]:
     """Of each host that shared a trial; the farthest off first."""
     found: dict[str, list[tuple[float, float, int]]] = {}
-    for trial in trials:
+    for trial in (trial for trial in trials if len(trial) > 1):
         for host, reads in trial.items():
-            others = [d for other, ds in trial.items() if other != host for d in ds]
-            if len(reads) >= LEAST and len(others) >= LEAST and (apart := _apart(paired(reads), paired(others))):
-                found.setdefault(host, []).append((*apart, len(reads)))
+            others = together([read for other, read in trial.items() if other != host])
+            if reads.n >= LEAST and others.n >= LEAST and (apart := _apart(reads, others)):
+                found.setdefault(host, []).append((*apart, reads.n))
     told = [_together(host, parts) for host, parts in found.items()]
     return sorted(told, key=lambda residual: (-abs(residual.z), residual.host))
 

@@ -4,12 +4,13 @@ A line names the rows that it was made of, so that a trial is opened again, from
 asked for, or where a new row is about it. What is on the shelf no void row names, and no verdict but one that keeps the best.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fleetd import Row
 from planner.seeds import Draw, Purpose, Span
+from planner.stats import Paired, told
 from planner.trial import Change, Key, Trial
 
 Place = tuple[str, int, int, int]  # a row: host, seq, and the offsets in its segment, newline not included
@@ -37,10 +38,11 @@ class Line(NamedTuple):
     held_plays: int = 0
     busy_s: Sequence[float] = ()
     held: Sequence[Sequence[int]] = ()  # held-out seeds: the draw, then each job's
-    rows: Sequence[Place] = ()
+    rows: Sequence[Place] = ()  # the last is the verdict's
     n: int = 0  # what its search read, or its held-out where it had none
     mean: float = 0.0
     se: float = 0.0
+    hosts: Sequence[tuple[str, str, int, float, float]] = ()  # purpose, host, n, mean, se: where several read it
 
     @property
     def trial(self) -> Trial:
@@ -88,6 +90,16 @@ class Shelf:
     def busy_s(self) -> list[float]:
         """Of each job."""
         return [busy for line in self.lines.values() for busy in line.busy_s]
+
+    def read_rows(self) -> Iterator[Key]:
+        """The rows with reads."""
+        return ((host, seq) for line in self.lines.values() for host, seq, _, _ in line.rows[:-1])
+
+    def by_host(self) -> Iterator[dict[str, Paired]]:
+        """What hosts read of the trials that they shared, by trial and purpose."""
+        for line in (line for line in self.lines.values() if line.hosts):
+            for purpose in {of for of, *_ in line.hosts}:
+                yield {host: told(n, mean, se) for of, host, n, mean, se in line.hosts if of == purpose}
 
     def draws(self) -> list[Draw]:
         """What was drawn for held-out."""

@@ -70,6 +70,14 @@ def told(n: int, mean: float, se: float) -> Paired:
     return Paired(n=n, mean=mean, se=se, low=mean - half, high=mean + half)
 
 
+def together(reads: Sequence[Paired]) -> Paired:
+    """The read of all their differences, of at least one read."""
+    n = sum(read.n for read in reads)
+    mean = math.fsum(read.n * read.mean for read in reads) / n
+    square = math.fsum((read.n - 1) * read.n * read.se**2 + read.n * (read.mean - mean) ** 2 for read in reads)
+    return told(n, mean, math.sqrt(square / max(1, n - 1) / n))
+
+
 def past_gate(read: Paired) -> bool:
     """Whether the mean is past two standard errors above zero by Student's t. Equal gains on every seed (se 0) are."""
     return past(read, 2.0)
@@ -78,6 +86,11 @@ def past_gate(read: Paired) -> bool:
 def looks(seeds: int) -> tuple[int, ...]:
     """After how many of the seeds they are looked at: a quarter, a half, all; no look under LEAST_SEEDS."""
     return (*(n for n in (-(-seeds // 4), -(-seeds // 2)) if LEAST_SEEDS <= n < seeds), seeds)
+
+
+def raced_looks(seeds: int) -> tuple[int, ...]:
+    """The same of a raced search, which goes on to two and to four times the seeds where it may be good."""
+    return (*looks(seeds), 2 * seeds, 4 * seeds) if seeds >= LEAST_SEEDS else (seeds,)
 
 
 def past(read: Paired, z: float) -> bool:

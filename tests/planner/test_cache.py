@@ -14,6 +14,9 @@ from planner import cache, filing
 from planner.cache import Cache
 from planner.fill import Filler
 from planner.plan import read_plan
+from planner.residuals import alarm, residuals
+
+from .test_residuals import poisoned
 
 
 @pytest.fixture
@@ -41,6 +44,8 @@ def same(farm, home):
     seen, right = quick.look(), fresh.look()
     assert (list(seen.courses), seen) == (list(right.courses), right)
     assert quick.rounds == fresh.rounds
+    assert sorted(map(str, quick.dealt().trials)) == sorted(map(str, fresh.dealt().trials))
+    assert quick.dealt().rows == fresh.dealt().rows
     assert quick.history() == fresh.history()
     return True
 
@@ -64,6 +69,31 @@ def test_what_is_on_the_shelf_says_what_its_rows_say(kept):
     assert course == filler(farm).look().courses[course.trial.id]
     assert course.ruling.event == "keep"
     assert same(farm, home)
+
+
+def test_a_process_that_has_filed_its_trials_goes_on_seeing_what_all_rows_say(kept):
+    farm, _ = kept
+    long_lived = filler(farm)
+    long_lived.look()
+    seen, right = long_lived.look(), filler(farm).look()
+    assert any(course.shelved for course in seen.courses.values())
+    assert (list(seen.courses), seen) == (list(right.courses), right)
+
+
+def test_what_hosts_read_of_a_trial_on_the_shelf_still_tells_them_apart(farm, tmp_path, monkeypatch):
+    poisoned(farm, ["ada", "bo", "calber"], off=-3.0)
+    for job in farm.spool.waiting():
+        (farm.spool.queue / f"{job}.json").unlink()
+    farm.plan("fill", "--count", "0")
+    monkeypatch.setattr(filing, "LONG", 1)
+    filler(farm, tmp_path).look()
+    assert [
+        line.hosts for line in Cache(home=tmp_path, ledger=farm.spool.ledger_d, plan="hill").read().lines if line.hosts
+    ]
+    assert same(farm, tmp_path)
+    told = filler(farm, tmp_path)
+    told.look()
+    assert alarm(residuals(told.dealt().trials)).host == "calber"
 
 
 def test_with_a_cache_only_what_is_new_and_what_is_asked_for_is_read(kept, monkeypatch):

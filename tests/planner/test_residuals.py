@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from planner.residuals import alarm, residuals
+from planner.stats import paired
 
 
 def fleet(draw, *, trials=8, off=0.0, hosts=("ada", "bo", "calber")):
     """Trials of an effect of their own, dealt to the hosts; the last one's reads are off by so many sd."""
     worth = draw.normal(0, 0.3, trials)
     return [
-        {host: list(draw.normal(effect + off * (host == hosts[-1]), 1.0, 60)) for host in hosts} for effect in worth
+        {host: paired(draw.normal(effect + off * (host == hosts[-1]), 1.0, 60)) for host in hosts} for effect in worth
     ]
 
 
@@ -34,17 +35,17 @@ def test_few_reads_of_skewed_games_give_no_more_alarms():
     draw = np.random.default_rng(3)
     runs = 200
     trials = (
-        [{h: list(1 - draw.exponential(1.0, 10)) for h in ("a", "b", "c")} for _ in range(20)] for _ in range(runs)
+        [{h: paired(1 - draw.exponential(1.0, 10)) for h in ("a", "b", "c")} for _ in range(20)] for _ in range(runs)
     )
     assert sum(alarm(residuals(t)) is not None for t in trials) <= 0.05 * runs
 
 
 def test_what_one_host_alone_read_says_nothing_of_it():
-    assert residuals([{"ada": [1.0] * 50}, {"calber": [9.0, 8.0] * 50}]) == []
+    assert residuals([{"ada": paired([1.0] * 50)}, {"calber": paired([9.0, 8.0] * 50)}]) == []
 
 
 def test_reads_in_which_no_seed_changed_are_no_division_by_zero():
-    assert residuals([{"ada": [0.0] * 50, "calber": [0.0] * 50}]) == []
+    assert residuals([{"ada": paired([0.0] * 50), "calber": paired([0.0] * 50)}]) == []
 
 
 def poisoned(farm, hosts, off):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from planner.rounds import Rounds
 from planner.seeds import Purpose
-from planner.standing import REPLACED, Course, Standing
+from planner.standing import REPLACED, Standing
 from planner.stats import GATE, LEAST_SEEDS, looks, smallest_seen
 from planner.verdict import read_of, rules_of
 
@@ -24,7 +24,7 @@ class Account:
 
 def account(seen: Standing, rounds: Rounds) -> Account:
     """Of held-outs that ended; one that was replaced, or is still being read, can make no adoption."""
-    chances = [chance for course in seen.courses.values() if (chance := _chance(course))]
+    chances = [LUCK.get(looks_, LUCK[1]) for looks_, held_outs in seen.tally.decided.items() for _ in range(held_outs)]
     judged = [
         r for r in rounds.rounds.values() if r.lesson.best and r.ruling and r.ruling.reason != REPLACED and r.stage
     ]
@@ -40,17 +40,6 @@ def account(seen: Standing, rounds: Rounds) -> Account:
             "judge": rounds.plays,
         },
     )
-
-
-def _chance(course: Course) -> float:
-    """Of luck, where held-out seeds have decided; of one on the shelf its line tells."""
-    if course.shelved:
-        line = course.shelved[1]
-        return LUCK[len(looks(line.held[0][1] - line.held[0][0]))] if line.held and line.event == "keep" else 0.0
-    ruling, heldout = course.ruling, course.heldout
-    if not heldout or not ruling or ruling.body.get("stage") != Purpose.HELDOUT or ruling.reason == REPLACED:
-        return 0.0
-    return LUCK.get(len(heldout.looks), LUCK[1])
 
 
 def power(seeds: int, purpose: Purpose) -> list[tuple[int, float]]:

@@ -4,13 +4,17 @@ Each command is a function `(args, talk) -> exit code` in a `cli_*` module, impo
 """
 
 import argparse
+import gc
 import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 from fleetd import Parser, common_options, open_talk, way_out, whole_number
 from planner.threads import one_thread
+
+OBJECTS: Final = 1_000_000  # between two searches for garbage: a long ledger makes as many, and none of them is any
 
 EPILOG = """\
 exit status: 0 done or yes, 1 the answer is no, 2 wrong usage, 65 bad data, 66 no such thing, 70 a bug,
@@ -72,6 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     if args.command != "read":  # its census has the lane's threads
         one_thread(os.environ)
+    gc.set_threshold(OBJECTS)
     return way_out("fleet-plan", lambda: _run(args), verbose=args.verbose)
 
 

@@ -22,7 +22,7 @@ from planner.seeds import Purpose
 from planner.space import DIRECTIONS
 from planner.standing import Course, Standing
 from planner.trial import Block, encode_change
-from planner.verdict import numbers, read_of
+from planner.verdict import first_read, numbers
 
 AHEAD = 6
 
@@ -185,15 +185,11 @@ def _last_reads(seen: Standing) -> dict[tuple[str, int], Course]:
     return {way: seen.courses[id_] for way, id_ in seen.tally.last.items()}
 
 
-def _read_at(course: Course) -> str:
-    return (course.search.read_at if course.search else None) or ""
-
-
 def _when(seen: Standing, course: Course | None, *, short: bool) -> str:
     """When the change was read last, and with what effect."""
     if course is None:
         return "never"
-    read, at = read_of(course.search), _local(_read_at(course))
+    read, at = first_read(course), _local(course.read_at)
     said = short_effect(read, counted=not short) if read else "none scored"
     old = "" if seen.current(course) else "  older best"
     return f"{at[5:] if short and len(at) > len('00:00:00') else at}  {said}{old}"
@@ -207,7 +203,7 @@ def _next_json(seen: Standing, blocks: list[Any], variables: list[Turn]) -> dict
     ]
     rows = [
         {"name": name, "now": value, "to": to, "at_bound": to is None, "trial": course.trial.id if course else None}
-        | {"read_at": _read_at(course) if course else None, "read": numbers(read_of(course.search)) if course else None}
+        | {"read_at": course.read_at if course else None, "read": numbers(first_read(course)) if course else None}
         for name, value, to, course in variables
     ]
     return {"schema": "fleet.next/1", "pass": seen.pass_, "next": upcoming_, "variables": rows}

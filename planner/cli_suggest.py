@@ -45,7 +45,7 @@ def suggest(args: argparse.Namespace, talk: Talk) -> int:
     seen = filler.look()
     tell(filler, seen, talk)
     belief = belief_of(seen, filler.plan)
-    reads = [(c, r) for c in seen.courses.values() if seen.current(c) and (r := first_read(c))]
+    reads = [(c, r) for c in seen.courses.against(seen.best.defaults) if (r := first_read(c))]
     reads.sort(key=lambda pair: (-pair[1].mean / pair[1].se if pair[1].se else -pair[1].mean, pair[0].trial.id))
     adopted = [c for ruling in seen.best.adoptions[-args.top :] if (c := seen.courses.get(ruling.trial))]
     shown = reads[: args.top] + [(c, r) for c in reversed(adopted) if (r := first_read(c))]

@@ -21,6 +21,7 @@ from planner.filing import Reader
 from planner.net_round import LESSON, Judge, Lesson, NetFile, decode_judge, decode_lesson
 from planner.opinion import Feedback, Subject
 from planner.plan import Plan
+from planner.policy.memory import MEMORY
 from planner.residuals import Dealt, dealt
 from planner.round_due import may_learn, round_due
 from planner.round_jobs import ROUND_KINDS, round_job, round_row
@@ -56,7 +57,9 @@ class Filler:
         self._now = now
         self._ledger = Ledger(spool.ledger_d)
         self._cache = cache
-        self._reader = Reader(self._ledger, Cache(home=cache, ledger=spool.ledger_d, plan=plan.name))
+        kept = Cache(home=cache, ledger=spool.ledger_d, plan=plan.name)
+        self._reader = Reader(self._ledger, kept)
+        MEMORY.store = kept
         self._facts = Facts(plan.name)
         self._tasks: dict[str, Task | None] = {}
         self._told: set[str] = set()

@@ -3,7 +3,7 @@
 `standing` looks at the facts through the space. Rows of other defaults stay, but are never pooled with the present ones.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -109,6 +109,13 @@ class Course:
         return self.shelved[1].high > 0 if self.shelved else self.search is not None
 
     @property
+    def read_at(self) -> str:
+        """When its search was read last; "" where it was not."""
+        if self.shelved:
+            return self.shelved[1].read_at
+        return (self.search.read_at if self.search else None) or ""
+
+    @property
     def stages(self) -> tuple[Stage, ...]:
         return tuple(stage for stage in (self.search, self.heldout) if stage)
 
@@ -122,12 +129,33 @@ class Course:
         return any(stage.alive for stage in self.stages)
 
 
+class Courses(Mapping[str, Course]):
+    """Trials by id, in the order in which they were queued; those on the shelf are made when they are asked for."""
+
+    def __init__(self, courses: Mapping[str, Course], shelf: Shelf, lines: Iterable[Line]) -> None:
+        self._courses, self._shelf = courses, shelf
+        self._against = {line.id: line.defaults for line in lines}
+
+    def __getitem__(self, id_: str) -> Course:
+        return self._courses.get(id_) or _shelved(self._shelf, self._shelf.lines[id_])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._against)
+
+    def __len__(self) -> int:
+        return len(self._against)
+
+    def against(self, defaults: str) -> Iterator[Course]:
+        """Those that are read against that best."""
+        return (self[id_] for id_, read_against in self._against.items() if read_against == defaults)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """What was tried, what stands, what is under way."""
 
     best: Best
-    courses: Mapping[str, Course]
+    courses: Courses
     draws: tuple[Draw, ...]
     overlap: str | None  # why reads cannot be trusted: their seeds meet those of another purpose
     plays: Mapping[Purpose, int]
@@ -161,7 +189,7 @@ def standing(facts: Facts, space: Space, under_way: Mapping[str, Block | Screen]
     asked = [*(Draw(a.seeds, a.purpose, a.trial.id) for a in attempts), *(block.draw for block in alive.values())]
     return Standing(
         best=best,
-        courses={line.id: courses.get(line.id) or _shelved(shelf, line) for line in lines},
+        courses=Courses(courses, shelf, lines),
         draws=_sorted([*draws, *shelf.draws(), *seen.draws, *_searched(tally)]),
         overlap=astray([*asked, *shelf.asked(), *seen.draws]),
         plays=plays,
@@ -210,7 +238,7 @@ def line_of(course: Course) -> Line:
         low=search.span.low if search else 0,
         high=search.span.high if search else 0,
         read=bool(search and search.reads),
-        read_at=(search.read_at if search else None) or "",
+        read_at=course.read_at,
         looks=_looks_decided(course),
     )
 

@@ -13,9 +13,11 @@ from planner.screen import Screen, screen_id
 from planner.seeds import Draw, Purpose, Span, fresh
 from planner.shared import giving_way
 from planner.standing import Standing
-from planner.stats import looks
+from planner.stats import looks, raced_looks
 from planner.trial import Block, Change, Trial, trial_id
 from planner.verdict import Call, judge
+
+Shared = tuple[int, int]  # a pass, and how many seeds
 
 BLOCK_SEEDS = 100  # of one job: lanes share a held-out, and a result stays well under 64 KiB
 
@@ -124,12 +126,13 @@ def _asked(standing: Standing, plan: Plan, draws: list[Draw], room: int) -> Iter
             yield _screen(standing, plan, draws, ask)
 
 
-def _search(standing: Standing, plan: Plan, draws: list[Draw], spans: dict[int, Span], move: Move) -> _Lot:
-    if first := move.pass_ not in spans:
-        spans[move.pass_] = fresh(Purpose.SEARCH, plan.seeds, draws)
-        draws.append(Draw(spans[move.pass_], Purpose.SEARCH, f"pass {move.pass_}"))
-    span = spans[move.pass_]
-    how = span, looks(plan.seeds) if move.raced else (plan.seeds,)
+def _search(standing: Standing, plan: Plan, draws: list[Draw], spans: dict[Shared, Span], move: Move) -> _Lot:
+    looks_ = raced_looks(plan.seeds) if move.raced else (plan.seeds,)
+    if first := (shared := (move.pass_, looks_[-1])) not in spans:
+        spans[shared] = fresh(Purpose.SEARCH, looks_[-1], draws)
+        draws.append(Draw(spans[shared], Purpose.SEARCH, f"pass {move.pass_}"))
+    span = spans[shared]
+    how = span, looks_
     trial = replace(_trial(standing, plan, {move.variable: move.to}, span), pass_=move.pass_)
     return _lot(standing, plan, trial, Purpose.SEARCH, how, first=first)
 
@@ -159,10 +162,10 @@ def _screen(standing: Standing, plan: Plan, draws: list[Draw], ask: Pairs) -> _L
     return _Lot(blocks=[screen], begun=False, plays=2 * len(seeds))
 
 
-def _search_spans(standing: Standing, plan: Plan) -> dict[int, Span]:
-    """Pass → the seeds that its trials against the present best share."""
+def _search_spans(standing: Standing, plan: Plan) -> dict[Shared, Span]:
+    """The seeds that trials against the present best share."""
     spans = standing.tally.spans.items()
-    return {pass_: span for (pass_, seconds, seeds), span in spans if (seconds, seeds) == (plan.seconds, plan.seeds)}
+    return {(pass_, seeds): span for (pass_, seconds, seeds), span in spans if seconds == plan.seconds}
 
 
 def asked_again(standing: Standing, id_: str | None) -> Iterable[Trial]:

@@ -2,9 +2,9 @@
 
 Search proposes: a candidate past two standard errors gets held-out seeds; a leap along the slopes of many variables gets them
 at once. Held-out decides, alone and never pooled with the search: it is looked at after a quarter, a half and all of its seeds,
-and adopted when past 3.0, 2.7, 2.4 standard errors at one of them. A raced search is looked at as often. At each look, what
-is hopeless ends. Everything that is not adopted is kept out with its reason. Rows of one look, as older ledgers have
-them, decide past two standard errors.
+and adopted when past 3.0, 2.7, 2.4 standard errors at one of them. A raced search is
+looked at then, too, and after twice and four times its seeds. At each look, what is hopeless ends. Everything that is not
+adopted is kept out with its reason. Rows of one look, as older ledgers have them, decide past two standard errors.
 """
 
 import math
@@ -55,8 +55,14 @@ class Rule:
 
 GATE = Rule(passed=2.0, hopeless=2.0)
 HELDOUT = (Rule(passed=3.0, hopeless=0.3), Rule(passed=2.7, hopeless=0.3), Rule(passed=2.4, hopeless=2.4))
-RACE = (Rule(passed=3.0, hopeless=0.25), Rule(passed=2.5, hopeless=1.0), GATE)
-WORDS = {2.0: "two", 2.4: "2.4", 2.5: "2.5", 2.7: "2.7", 3.0: "three"}
+RACE = (
+    Rule(passed=4.0, hopeless=0.5),
+    Rule(passed=4.0, hopeless=0.7),
+    Rule(passed=3.2, hopeless=1.1),
+    Rule(passed=2.7, hopeless=1.5),
+    Rule(passed=2.2, hopeless=2.2),
+)
+WORDS = {2.0: "two", 2.2: "2.2", 2.4: "2.4", 2.7: "2.7", 3.0: "three", 3.2: "3.2", 4.0: "four"}
 
 
 def rules_of(purpose: Purpose, looks: int) -> tuple[Rule, ...]:

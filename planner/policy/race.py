@@ -1,19 +1,21 @@
 """race: each variable up and down in turn, as rotate has it, by a step that adapts, and with an early end for the hopeless.
 
-A variable is first tried two steps to each side. What was adopted is tried twice as far next; what failed to both sides
-half as far, one step at least, and after that four steps: a variable that is flat nearby is not flat for ever.
+A variable is tried two steps to each side; what was adopted is tried twice as far next. Where both sides have failed twice at
+two steps come four, for a variable that is flat nearby is not flat for ever, and then one. The seeds that the hopeless do
+not take go to those that may be good: a trial may read four times what rotate reads.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from planner.policy.asks import Ask, Terms
 from planner.policy.rotate import Turn, in_turn
 from planner.space import DIRECTIONS, Space, Variable
 from planner.standing import Standing
 
-FIRST, MOST = 2, 8
-AFTER = {8: 4, 4: 2, 2: 1, 1: 4}  # steps → steps, once both sides have failed
+TOUR: Final = (2, 2, 4, 1)  # steps: when both sides have failed, on to the next, round and round
+MOST: Final = 8
 
 
 def race(standing: Standing, terms: Terms, room: int) -> list[Ask]:
@@ -32,12 +34,12 @@ def strides(standing: Standing, space: Space) -> Iterator[Turn]:
 
 def _steps(standing: Standing, variable: Variable) -> int:
     """How far the variable goes next, by what became of its trials so far."""
-    steps, failed = FIRST, 0
+    steps, failed = TOUR[0], 0
     for adopted in standing.tally.ended.get(variable.name, ()):
         if adopted:
-            steps, failed = min(2 * steps, MOST), 0
+            steps, failed = min(2 * steps, MOST), -len(DIRECTIONS)
         else:
             failed += 1
-            if failed == len(DIRECTIONS):
-                steps, failed = AFTER[steps], 0
+            if failed % len(DIRECTIONS) == 0:
+                steps = TOUR[failed // len(DIRECTIONS) % len(TOUR)]
     return steps

@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from fleetd import Row
 from planner.due import Order, blocks_due
 from planner.facts import Facts
+from planner.filing import lines_of
 from planner.fill import verdict_row
 from planner.plan import Plan
 from planner.screen import Screen, encode_screen, sides
@@ -35,6 +36,8 @@ from planner.standing import standing
 from planner.trial import encode_block
 from planner.verdict import Call, judge
 from tests.bench.planner_world import Hill, load
+
+FILE_EVERY = 50  # verdicts: then what was decided goes on the shelf, as a long ledger's does
 
 
 def names_of(world):
@@ -57,12 +60,21 @@ class Run:
     def __init__(self, world, plan):
         self.world, self.plan, self.facts, self.seq = world, plan, Facts("world"), 0
         self.queue, self.read, self.curve, self.adoptions = {}, set(), [], []
+        self.rows, self.verdicts = {}, 0
         self.names = names_of(world)
 
     def row(self, event, body):
         self.seq += 1
         at = f"2026-01-01T{self.seq // 3600 % 24:02d}:{self.seq // 60 % 60:02d}:{self.seq % 60:02d}.{self.seq:06d}Z"
-        self.facts.add([Row(host="h", seq=self.seq, event=event, at=at, body={"event": event, **body})])
+        self.rows["h", self.seq] = row = Row(host="h", seq=self.seq, event=event, at=at, body={"event": event, **body})
+        self.facts.add([row])
+
+    def fetch(self, places):
+        return [self.rows[host, seq] for host, seq, _, _ in places]
+
+    def shelve(self, seen):
+        """Put away what was decided, as a long ledger's is."""
+        self.facts.shelve(list(lines_of(self.facts, seen, {key: (*key, 0, 0) for key in self.rows})), self.fetch)
 
     def standing(self):
         return standing(self.facts, self.plan.space, self.queue)
@@ -81,7 +93,11 @@ class Run:
                     self.adoptions.append(told | {"gain": self.gain(after)})
                 body = verdict_row(self.plan, seen, course, verdict, "bench")
                 self.row(body.pop("event"), body)
+            self.verdicts += len(due)
             if not due:
+                if self.verdicts >= FILE_EVERY:
+                    self.verdicts = 0
+                    self.shelve(seen)
                 return seen
 
     def vector(self, weights):

@@ -12,6 +12,7 @@ from planner.stats import (
     Paired,
     paired,
     past_gate,
+    raced_looks,
     seeds_needed,
     shrunk,
     smallest_seen,
@@ -36,6 +37,11 @@ def test_four_seeds_give_the_interval_of_student():
     read = paired([0.64 + d for d in (-0.9798, -0.3266, 0.3266, 0.9798)])
     assert (read.mean, read.n) == (pytest.approx(0.64), 4)
     assert read.high - read.mean == pytest.approx(3.182 * read.se, rel=1e-3)
+
+
+@pytest.mark.parametrize(("seeds", "at"), [(55, (14, 28, 55, 110, 220)), (20, (10, 20, 40, 80)), (9, (9,))])
+def test_a_raced_search_goes_on_to_four_times_its_seeds_but_not_from_under_ten(seeds, at):
+    assert raced_looks(seeds) == at
 
 
 def test_under_ten_seeds_nothing_is_past_the_gate():

@@ -139,8 +139,21 @@ def test_a_look_that_does_not_decide_asks_for_the_next_ones_seeds_alone():
 def test_a_raced_trial_without_any_effect_ends_after_its_first_look():
     said = verdict(looked([0.0] * 14, (), Purpose.SEARCH))
     assert said.reason == "no seed changed"
-    raced = stage([0.0] * 14, span=Span(1, 56), looks=(14, 28, 55))
+    raced = stage([0.0] * 14, span=Span(1, 221), looks=(14, 28, 55, 110, 220))
     assert (verdict(raced).call, verdict(raced).reason) == (Call.KEEP, "no seed changed")
+
+
+@pytest.mark.parametrize(
+    ("mean", "call", "reason"),
+    [
+        (0.02, Call.KEEP, "hopeless"),
+        (0.05, Call.WAIT, ""),
+        (0.60, Call.MORE, "past the gate"),
+    ],
+)
+def test_a_raced_trial_that_is_neither_hopeless_nor_clear_goes_on_to_more_seeds(mean, call, reason):
+    raced = stage(spread_out(mean, 0.10, 14), span=Span(1, 221), looks=(14, 28, 55, 110, 220))
+    assert (verdict(raced).call, verdict(raced).reason) == (call, reason)
 
 
 def test_a_job_that_failed_for_good_ends_its_trial():

@@ -3,9 +3,10 @@
 A file a plan in $XDG_CACHE_HOME/fleet-plan (else ~/.cache/fleet-plan), outside of the spool: what other hosts and users may
 write to is nothing to rest on. It holds the shelf's lines and, of all other rows that count, where they stand; the rows
 themselves are read from the ledger. It is good for the sources that wrote it, for one spool and plan, and as long as each
-segment is the same file with the same bytes at its beginning and before where reading ended; any doubt means to read anew.
+segment is the same file with the same bytes at its beginning, before where reading ended, and wherever no row could be read;
+any doubt means to read anew.
 
-    1st line   {"schema", "sources", "plan", "spool", "segments": {host: [inode, offset, crc]}, "crc": of the rest}
+    1st line   {"schema", "sources", "plan", "spool", "segments": {host: [inode, offset, crc, gaps]}, "crc": of the rest}
     the rest   Python's marshal of ([(a shelf's line), …], [(host, seq, start, end), …]): a tenth of the time that JSON takes
 
 Beside it, NAME.slopes tells how far the slopes were followed (policy/memory.py): a first line without segments, and the rest.
@@ -20,7 +21,7 @@ import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -36,6 +37,7 @@ _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _SOURCES: Final = ("*.py", "policy/*.py")
 
 Reached = Mapping[str, tuple[int, int]]  # host → inode and offset
+Gap = tuple[int, int]  # offsets, between rows: what is no row there may be mended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,7 @@ class Kept:
     reached: Reached
     lines: Sequence[Line]
     places: Sequence[Place]
+    gaps: Mapping[str, Sequence[Gap]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,14 +78,15 @@ class Cache:
             raise ValueError("of another version, plan or spool")
         if head["crc"] != zlib.crc32(rest):
             raise ValueError("damaged")
-        for host, (inode, offset, crc) in head["segments"].items():
-            if crc != self._ends(host, inode, offset):
+        for host, (inode, offset, crc, gaps) in head["segments"].items():
+            if crc != self._looked_at(host, inode, offset, gaps):
                 raise ValueError(f"{host}'s segment is another")
         lines, places = marshal.loads(rest)  # noqa: S302 -- our own file, which nobody else may write
         return Kept(
-            reached={host: (inode, offset) for host, (inode, offset, _) in head["segments"].items()},
+            reached={host: (inode, offset) for host, (inode, offset, *_) in head["segments"].items()},
             lines=[*map(Line._make, lines)],
             places=[_place(place) for place in places],
+            gaps={host: [(start, end) for start, end in gaps] for host, (*_, gaps) in head["segments"].items()},
         )
 
     def write(self, kept: Kept) -> None:
@@ -91,8 +95,11 @@ class Cache:
             return
         rest = marshal.dumps(([*map(tuple, kept.lines)], [*kept.places]))
         with contextlib.suppress(OSError):
-            ends = {h: (inode, offset, self._ends(h, inode, offset)) for h, (inode, offset) in kept.reached.items()}
-            head = encode_json(self._head() | {"segments": ends, "crc": zlib.crc32(rest)})
+            segments = {}
+            for host, (inode, offset) in kept.reached.items():
+                gaps = kept.gaps.get(host, [])
+                segments[host] = inode, offset, self._looked_at(host, inode, offset, gaps), gaps
+            head = encode_json(self._head() | {"segments": segments, "crc": zlib.crc32(rest)})
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _put(self.path, head + b"\n" + rest)
 
@@ -128,17 +135,17 @@ class Cache:
         where = str(self.ledger.resolve())
         return {"schema": SCHEMA, "sources": sources(), "plan": self.plan, "spool": where}
 
-    def _ends(self, host: str, inode: int, offset: int) -> int:
-        """The checksum of both ends of what was read. Raises OSError, and ValueError for another or a shorter file."""
+    def _looked_at(self, host: str, inode: int, offset: int, gaps: Iterable[Gap]) -> int:
+        """The checksum of both ends of what was read, and of its gaps. Raises OSError, and ValueError for another file."""
         fd = os.open(self.ledger / f"{host}.jsonl", _READ)
         try:
             at = os.fstat(fd)
             if not stat.S_ISREG(at.st_mode) or at.st_ino != inode or at.st_size < offset:
                 raise ValueError(f"{host}: another file")
-            head, tail = os.pread(fd, min(ENDS, offset), 0), os.pread(fd, min(ENDS, offset), max(0, offset - ENDS))
+            places = [(0, min(ENDS, offset)), (max(0, offset - ENDS), offset), *gaps]
+            return zlib.crc32(b"".join(os.pread(fd, end - start, start) for start, end in places))
         finally:
             os.close(fd)
-        return zlib.crc32(tail, zlib.crc32(head))
 
 
 def cache_home(environ: Mapping[str, str]) -> Path | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fleetd import BadData, Ledger, Row
-from planner.cache import Cache, Kept
+from planner.cache import Cache, Gap, Kept
 from planner.facts import Attempt, Facts, Ruling
 from planner.residuals import by_host
 from planner.seeds import Draw, Purpose, stray
@@ -21,6 +21,8 @@ class Reader:
     def __init__(self, ledger: Ledger, cache: Cache) -> None:
         self._ledger, self._cache = ledger, cache
         self._places: dict[Key, Place] = {}
+        self._ends: dict[str, int] = {}  # of the last row of a segment
+        self._gaps: dict[str, list[Gap]] = {}
         self._new = 0  # bytes read since the cache was written
         self._looked = False
 
@@ -44,7 +46,9 @@ class Reader:
         lines = sorted([*facts.shelf.lines.values(), *filed])
         places = sorted((self._places[key] for key in keys - away), key=tuple)
         reached = {host: self._ledger.reached(host) for host in self._ledger.hosts()}
-        self._cache.write(Kept(reached=reached, lines=lines, places=places))
+        for host, (_, offset) in reached.items():
+            self._gap_to(host, offset)
+        self._cache.write(Kept(reached=reached, lines=lines, places=places, gaps=self._gaps))
         facts.shelve(filed, self._fetch)
 
     def _recall(self, facts: Facts) -> None:
@@ -55,15 +59,26 @@ class Reader:
         except BadData:
             return
         self._ledger.go_on(kept.reached)
+        self._ends = {host: offset for host, (_, offset) in kept.reached.items()}
+        self._gaps = {host: [*gaps] for host, gaps in kept.gaps.items()}
         facts.shelf = Shelf({line.id: line for line in kept.lines}, self._fetch)
         facts.add(rows)
 
     def _polled(self) -> Iterator[Row]:
         for row, line in self._ledger.poll_lines():
             end = self._ledger.reached(row.host)[1] - 1
-            self._places[row.host, row.seq] = row.host, row.seq, end - len(line), end
+            start = end - len(line)
+            self._places[row.host, row.seq] = row.host, row.seq, start, end
+            self._gap_to(row.host, start)
+            self._ends[row.host] = end + 1
             self._new += len(line)
             yield row
+
+    def _gap_to(self, host: str, start: int) -> None:
+        """What lies before it and after the last row is none."""
+        if start > (end := self._ends.get(host, 0)):
+            self._gaps.setdefault(host, []).append((end, start))
+            self._ends[host] = start
 
     def _fetch(self, places: Sequence[Place]) -> list[Row]:
         """The rows that stand there. Raises BadData, without a cache then, when others do."""

@@ -94,7 +94,10 @@ def _is_row(body: Mapping[str, Any]) -> bool:
         return False
     if body["event"] == "result":
         return (
-            isinstance(body.get("job"), str) and _is_count(body.get("attempt"), 0) and body.get("outcome") in _OUTCOMES
+            isinstance(body.get("job"), str)
+            and _is_count(body.get("attempt"), 0)
+            and isinstance(body.get("outcome"), str)
+            and body["outcome"] in _OUTCOMES
         )
     if body["event"] == "void":
         return isinstance(body.get("rows"), list) and all(_is_named(row) for row in body["rows"])

@@ -335,6 +335,8 @@ def test_no_ledger_is_not_found(tmp_path):
         {"seq": 0},
         {"event": []},
         {"event": "result"},
+        {"event": "result", "job": "j", "attempt": 1, "outcome": ["ok"]},
+        {"event": "void", "rows": [{"host": [], "seq": 1}]},
         {"at": "now"},
         {"host": None},
     ],

@@ -12,15 +12,14 @@ from planner.verdict import signed
 
 def say_hosts(filler: Filler, talk: Talk) -> None:
     """A warning that names the host and the row that takes its reads out; nothing where what sets hosts apart is chance."""
-    dealt = filler.dealt()
-    if (off := alarm(residuals(dealt.trials))) is None:
+    if (off := alarm(residuals(filler.dealt()))) is None:
         return
-    last = dealt.rows[off.host][-1][1]
+    rows = filler.rows_of(off.host)
     say_wrapped(
         f"{off.host} reads otherwise than the others: {signed(off.sd, 2)} standard deviations of a pair over {off.reads:,} "
         f"reads of {count(off.trials, 'trial')} that it shared, {abs(off.z):.1f} standard errors. Where its build, libm or "
-        f"memory is at fault, a row takes its {count(len(dealt.rows[off.host]), 'row')} out (fleet results --json has "
-        f'their seq): {{"event": "void", "rows": [{{"host": "{off.host}", "seq": {last}}}, …], "by": …, "reason": …}}',
+        f"memory is at fault, a row takes its {count(len(rows), 'row')} out (fleet results --json has "
+        f'their seq): {{"event": "void", "rows": [{{"host": "{off.host}", "seq": {rows[-1][1]}}}, …], "by": …, "reason": …}}',
         talk,
     )
 
@@ -46,7 +45,7 @@ def builds_json(filler: Filler) -> list[dict[str, Any]]:
 
 def hosts_json(filler: Filler) -> dict[str, Any]:
     """Each host's residual, and the host that the warning would name, or null."""
-    found = residuals(filler.dealt().trials)
+    found = residuals(filler.dealt())
     off = alarm(found)
     told = [{"host": r.host, "sd": r.sd, "z": r.z, "reads": r.reads, "trials": r.trials} for r in found]
     return {"alarm": off.host if off else None, "residuals": told}

@@ -22,7 +22,7 @@ from planner.net_round import LESSON, Judge, Lesson, NetFile, decode_judge, deco
 from planner.opinion import Feedback, Subject
 from planner.plan import Plan
 from planner.policy.memory import MEMORY
-from planner.residuals import Dealt, dealt
+from planner.residuals import HostReads, dealt, rows_of
 from planner.round_due import may_learn, round_due
 from planner.round_jobs import ROUND_KINDS, round_job, round_row
 from planner.rounds import Rounds, judge_round, rounds_of
@@ -85,9 +85,13 @@ class Filler:
         """What people said, oldest first, and the trial or round that it is about."""
         return [(said, about.id) for said in self._facts.feedback() if (about := self.subject(said.row))]
 
-    def dealt(self) -> Dealt:
-        """What each host read of each trial, as of the last look."""
+    def dealt(self) -> list[HostReads]:
+        """What hosts read of the trials that they shared, as of the last look."""
         return dealt(self._facts)
+
+    def rows_of(self, host: str) -> list[Key]:
+        """The host's rows with reads, in order."""
+        return rows_of(self._facts, host)
 
     def compared(self) -> list[Compared]:
         """The builds of the game that have made the same plays, as of the last look."""

@@ -10,7 +10,7 @@ Mirrored pairs of screens go as one trial: which side is which is drawn for each
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from planner.builds import pooled
 from planner.facts import Facts
@@ -24,30 +24,22 @@ LEVEL = 0.01  # of an alarm where all hosts read alike, for each of the two test
 HostReads = Mapping[str, Paired]  # host → its differences of one trial
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dealt:
-    """The trials as their hosts read them, and the rows by host."""
-
-    trials: Sequence[HostReads] = ()
-    rows: Mapping[str, Sequence[Key]] = field(default_factory=dict)
-
-
-def dealt(facts: Facts) -> Dealt:
-    """What stands, by trial, purpose, build and rules; a seed counts once for each host."""
+def dealt(facts: Facts) -> list[HostReads]:
+    """What several hosts read of one trial, by trial, purpose, build and rules."""
     attempts, screens = pooled(facts)
     read = [(a.key, (a.trial.id, str(a.purpose)), a.reads) for a in attempts]
     read += [(row.key, ("mirrored", ""), row.reads) for row in screens if row.screen.shake is Shake.MIRRORED]
     found: dict[tuple[str, ...], list[tuple[str, Reads]]] = {}
-    rows: dict[str, list[Key]] = {}
     for key, about, reads in read:
         found.setdefault((*about, str(reads.build), str(reads.rules)), []).append((key[0], reads))
-        rows.setdefault(key[0], []).append(key)
-    for host, seq in facts.shelf.read_rows():
-        rows.setdefault(host, []).append((host, seq))
-    trials = [*map(by_host, found.values()), *facts.shelf.by_host()]
-    return Dealt(
-        trials=[hosts for hosts in trials if len(hosts) > 1], rows={host: sorted(keys) for host, keys in rows.items()}
-    )
+    shared = [by_host(rows) for rows in found.values() if len({host for host, _ in rows}) > 1]
+    return [*shared, *facts.shelf.by_host()]
+
+
+def rows_of(facts: Facts, host: str) -> list[Key]:
+    """Its rows with reads, in order."""
+    own = [row.key for rows in (facts.attempts(), facts.screens()) for row in rows if row.key[0] == host]
+    return sorted([*own, *(key for key in facts.shelf.read_rows() if key[0] == host)])
 
 
 def by_host(rows: Iterable[tuple[str, Reads]]) -> dict[str, Paired]:

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from planner.facts import REPLACED
 from planner.rounds import Rounds
 from planner.seeds import Purpose
-from planner.standing import REPLACED, Standing
+from planner.standing import Standing
 from planner.stats import GATE, LEAST_SEEDS, looks, smallest_seen
 from planner.verdict import read_of, rules_of
 

@@ -6,7 +6,7 @@ from fleetd import No, Talk
 from planner.cli_fill import find_course, open_filler
 from planner.fill import Filler
 from planner.standing import Course, Standing
-from planner.verdict import judge, read_of, summary
+from planner.verdict import read_of, summary, verdict_on
 
 
 def adopt(args: argparse.Namespace, talk: Talk) -> int:
@@ -45,6 +45,6 @@ def _why_not(seen: Standing, course: Course, filler: Filler) -> str:
         )
     if course.ruling:
         return f"{trial.id}: {course.ruling.sentence}"
-    verdict = judge(course, current=seen.current(course))
+    verdict = verdict_on(seen, course)
     so_far = f"; so far {summary(held)}" if held else ""
     return f"{trial.id} ({trial.change}): {verdict.sentence or 'its held-out seeds are not all read yet'}{so_far}"

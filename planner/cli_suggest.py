@@ -18,7 +18,7 @@ from planner.seeds import Purpose
 from planner.standing import Course, Stage, Standing
 from planner.stats import LEAST_SEEDS, Paired, shrunk, spread
 from planner.trial import encode_change
-from planner.verdict import Call, decimals, first_read, judge, numbers, read_of, signed
+from planner.verdict import Call, decimals, first_read, numbers, read_of, signed, verdict_on
 
 LEAST_ID = 5  # signs of a shortened id
 LEAST_CHANGE = 24  # columns of a change, before the seeds' numbers make room for it
@@ -132,7 +132,7 @@ def advice(seen: Standing, course: Course) -> str:
     """What a person should make of the trial, in two or three words."""
     if course.ruling:
         return "adopted" if course.ruling.event == "adopt" else "best stays"
-    verdict = judge(course, current=seen.current(course))
+    verdict = verdict_on(seen, course)
     words = {Call.MORE: "held-out next", Call.ADOPT: NOT_JUDGED, Call.KEEP: NOT_JUDGED, Call.WAIT: "being read"}
     return words[verdict.call]
 
@@ -143,7 +143,7 @@ def _sentence(seen: Standing, course: Course, read: Paired, tau2: float, among: 
     if course.ruling:
         again = f"; expected {expected} when read again" if read.se and not course.heldout else ""
         return course.ruling.sentence + (again if course.ruling.event == "keep" else "")
-    verdict = judge(course, current=seen.current(course))
+    verdict = verdict_on(seen, course)
     if verdict.call is Call.MORE:
         return f"held-out next: best of {among}, expected to shrink to about {expected}"
     if verdict.call is Call.WAIT:

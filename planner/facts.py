@@ -38,6 +38,7 @@ from planner.trial import (
 )
 
 VERDICTS = ("adopt", "keep")
+REPLACED = "replaced"  # the reason of a keep whose best was replaced meanwhile: its turn in the rotation comes again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,11 +268,15 @@ class Facts:
         return f"the reads that it rests on were voided ({self._void[min(gone)]})" if gone else None
 
     def rulings(self) -> list[Ruling]:
-        """The standing verdicts, oldest first; of two on one trial the first."""
+        """The standing verdicts, oldest first; of two on one trial the first that its reads decided."""
         first: dict[str, Ruling] = {}
         for ruling in self.history():
-            if not self._why_not(ruling):
-                first.setdefault(ruling.trial, ruling)
+            known = first.get(ruling.trial)
+            if not self._why_not(ruling) and (
+                known is None or (known.reason == REPLACED and ruling.reason != REPLACED)
+            ):
+                first.pop(ruling.trial, None)
+                first[ruling.trial] = ruling
         return list(first.values())
 
 

@@ -2,7 +2,7 @@
 
 Everything that a decision rests on is looked at under the lock hosts/.fill.lock: the queue first, then what runs, the
 queue again, and the ledger last, so that a job on its way is seen at least once. Verdicts are written under the same
-lock, each names its trial, and a trial that has one never gets another: running fill twice changes nothing.
+lock, each names its trial, and a trial that its reads decided never gets another: running fill twice changes nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from fleetd import BadData, Job, Ledger, NotFound, Row, Spool, new_id, only_one,
 from planner.builds import Compared, compared
 from planner.cache import Cache
 from planner.due import Order, blocks_due, plays_expected
-from planner.facts import Attempt, Facts, Ruling
+from planner.facts import REPLACED, Attempt, Facts, Ruling
 from planner.filing import Reader
 from planner.net_round import LESSON, Judge, Lesson, NetFile, decode_judge, decode_lesson
 from planner.opinion import Feedback, Subject
@@ -29,10 +29,10 @@ from planner.rounds import Rounds, judge_round, rounds_of
 from planner.screen import SCREEN, Screen, decode_screen, encode_screen
 from planner.seeds import Draw, Purpose
 from planner.shared import giving_way
-from planner.standing import REPLACED, Course, Standing, standing
+from planner.standing import Course, Standing, standing
 from planner.stats import Paired
 from planner.trial import TRIAL, Block, Key, decode_block, encode_block, encode_change, player_hash
-from planner.verdict import NOTHING_READ, Call, Verdict, judge, numbers, read_of
+from planner.verdict import NOTHING_READ, Call, Verdict, numbers, read_of, verdict_on
 
 PRIORITY: Mapping[Purpose, int] = {Purpose.HELDOUT: 40, Purpose.SEARCH: 50}
 KIND: Mapping[Purpose, str] = {Purpose.HELDOUT: "heldout", Purpose.SEARCH: "trial"}
@@ -149,7 +149,7 @@ class Filler:
                 rows += self._ledger.append(self.host, voids)
                 continue
             barred = {draw.whose for draw in giving}
-            ruled = [(c, judge(c, current=seen.current(c))) for c in seen.open if c.trial.id not in barred]
+            ruled = [(c, verdict_on(seen, c)) for c in seen.open if c.trial.id not in barred]
             adopt = sorted((r for r in ruled if r[1].call is Call.ADOPT), key=lambda r: -_strength(r[1].read))
             due = adopt[:1] + [r for r in ruled if r[1].call is Call.KEEP]
             bodies = [verdict_row(self.plan, seen, course, verdict, self.by) for course, verdict in due]

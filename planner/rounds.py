@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fleetd import Outcome
-from planner.facts import Facts, Learned, Ruling
+from planner.facts import REPLACED, Facts, Learned, Ruling
 from planner.net_round import Judge, Lesson, NetFile
 from planner.opinion import Opinion
 from planner.seeds import Draw, Purpose, stray
-from planner.standing import REPLACED, Stage, failure_of, stage_of
+from planner.standing import Stage, failure_of, stage_of
 from planner.stats import Paired, past_gate
 from planner.trial import Key
 from planner.verdict import WAIT, Call, Verdict, decimals, effect, read_of, short_of, signed, summary, usable

@@ -63,6 +63,11 @@ class Space:
         """The weights of reward terms, as training is told them."""
         return tuple(v for v in self.variables if v.group == "reward")
 
+    def has(self, weights: Mapping[str, float]) -> bool:
+        """Whether they can be played as they are."""
+        known = {v.name: v for v in self.weights()}
+        return all(name in known and known[name].inside(value) == value for name, value in weights.items())
+
     def starts(self) -> dict[str, float]:
         """The first best."""
         return {v.name: v.typed(v.start) for v in self.weights()}

@@ -10,7 +10,7 @@ from typing import Any
 from fleetd import Outcome
 from planner.best import Best, best_of
 from planner.builds import pooled
-from planner.facts import Attempt, Ended, Facts, Judged, Ruling
+from planner.facts import REPLACED, Attempt, Ended, Facts, Judged, Ruling
 from planner.screen import Screen
 from planner.screened import Screened, screened
 from planner.seeds import Draw, Purpose, Span, astray
@@ -20,8 +20,6 @@ from planner.tally import Tally, tally_of
 from planner.trial import Block, Key, Reads, Trial
 
 Drawn = tuple[Draw, tuple[int, ...]]  # and the looks
-
-REPLACED = "replaced"  # the reason of a keep whose best was replaced meanwhile: its turn in the rotation comes again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +162,7 @@ class Standing:
     single_plays: int = 0  # of the search, by trials of one variable
     undone: Mapping[Key, str] = field(default_factory=dict)  # a verdict → why it counts no more
     open: tuple[Course, ...] = ()  # those without a verdict
+    outside: frozenset[str] = frozenset()  # of them, those whose candidate the space does not allow any more
     leaps: tuple[Course, ...] = ()  # those of many variables
     alive: Mapping[str, int] = field(default_factory=dict)  # jobs of trials that wait or run → seeds
     single_seeds: int = 0  # of them, those of searches of one variable
@@ -179,11 +178,15 @@ def standing(facts: Facts, space: Space, under_way: Mapping[str, Block | Screen]
     alive = {job: task for job, task in under_way.items() if isinstance(task, Block)}
     screens = {job: task for job, task in under_way.items() if isinstance(task, Screen)}
     facts.open({block.trial.id for block in alive.values()} & facts.shelf.lines.keys())
+    rulings = [ruling for ruling in facts.rulings() if not ruling.is_round]
+    best = best_of(space, rulings)
+    facts.open(
+        [line.id for line in facts.shelf.lines.values() if line.event == "replaced" and line.defaults == best.defaults]
+    )
     attempts, read = pooled(facts)
     seen, shelf = screened(read, screens), facts.shelf
-    rulings = [ruling for ruling in facts.rulings() if not ruling.is_round]
-    courses, draws = _courses(attempts, rulings, alive)
-    best, lines = best_of(space, rulings), sorted([*map(line_of, courses.values()), *shelf.lines.values()])
+    courses, draws = _courses(attempts, [ruling for ruling in facts.rulings() if _stands(ruling, best)], alive)
+    lines = sorted([*map(line_of, courses.values()), *shelf.lines.values()])
     pass_ = max((line.pass_ for line in lines), default=1)
     tally, plays = tally_of(lines, best.defaults, pass_), _plays(attempts, seen, shelf)
     asked = [*(Draw(a.seeds, a.purpose, a.trial.id) for a in attempts), *(block.draw for block in alive.values())]
@@ -197,12 +200,18 @@ def standing(facts: Facts, space: Space, under_way: Mapping[str, Block | Screen]
         single_plays=plays[Purpose.SEARCH] - seen.plays,
         pass_=pass_,
         undone={**facts.undone(), **best.lapsed},
-        open=tuple(course for course in courses.values() if not course.ruling),
+        open=(open_ := tuple(course for course in courses.values() if not course.ruling)),
+        outside=frozenset(course.trial.id for course in open_ if not space.has(course.trial.candidate)),
         leaps=tuple(course for course in courses.values() if course.trial.single is None),
         alive={job: len(n) for c in courses.values() for stage in c.stages for job, n in stage.alive.items()},
         single_seeds=sum(map(_waiting, courses.values())),
         tally=tally,
     )
+
+
+def _stands(ruling: Ruling, best: Best) -> bool:
+    """A trial whose best has come back, as after a void row, is open again."""
+    return not ruling.is_round and not (ruling.reason == REPLACED and ruling.body.get("defaults") == best.defaults)
 
 
 def _shelved(shelf: Shelf, line: Line) -> Course:

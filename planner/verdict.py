@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from planner.facts import REPLACED
 from planner.seeds import Purpose
-from planner.standing import REPLACED, Course, Stage
+from planner.standing import Course, Stage, Standing
 from planner.stats import LEAST_SEEDS, Paired, paired, past, seeds_needed, told
 from planner.trial import is_void
 
@@ -72,10 +73,20 @@ def rules_of(purpose: Purpose, looks: int) -> tuple[Rule, ...]:
     return (HELDOUT if purpose is Purpose.HELDOUT else RACE)[-looks:]
 
 
-def judge(course: Course, *, current: bool) -> Verdict:
-    """The verdict on a trial that has none yet; `current`: it is read against the best that stands now."""
+def verdict_on(seen: Standing, course: Course) -> Verdict:
+    """What the standing says of a trial that has no verdict yet."""
+    return judge(course, current=seen.current(course), outside=course.trial.id in seen.outside)
+
+
+def judge(course: Course, *, current: bool, outside: bool = False) -> Verdict:
+    """The verdict on a trial that has none yet.
+
+    `current`: it is read against the best that stands now; `outside`: the space does not allow its candidate any more.
+    """
     if not current:
         return WAIT if course.alive else _replaced(course)
+    if outside:
+        return WAIT if course.alive else _outside(course)
     if course.heldout:
         return _stage(course, course.heldout, Purpose.HELDOUT)
     return _stage(course, course.search, Purpose.SEARCH) if course.search else WAIT
@@ -96,11 +107,19 @@ def first_read(course: Course) -> Paired | None:
 
 
 def _replaced(course: Course) -> Verdict:
+    return _kept_out(course, REPLACED, "read against an older best, which was replaced; it gets its turn again")
+
+
+def _outside(course: Course) -> Verdict:
+    return _kept_out(course, "outside the space", "the space does not allow it any more, the best stays")
+
+
+def _kept_out(course: Course, reason: str, why: str) -> Verdict:
+    """Whatever it has read."""
     read = read_of(course.heldout or course.search)
-    numbers = f"{summary(read)}, but " if read else ""
-    sentence = f"{course.trial.change}: {numbers}read against an older best, which was replaced; it gets its turn again"
+    sentence = f"{course.trial.change}: {f'{summary(read)}, but ' if read else ''}{why}"
     purpose = Purpose.HELDOUT if course.heldout else Purpose.SEARCH
-    return Verdict(call=Call.KEEP, reason=REPLACED, sentence=sentence, purpose=purpose, read=read)
+    return Verdict(call=Call.KEEP, reason=reason, sentence=sentence, purpose=purpose, read=read)
 
 
 def _stage(course: Course, stage: Stage, purpose: Purpose) -> Verdict:

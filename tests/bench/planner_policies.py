@@ -34,7 +34,7 @@ from planner.screen import Screen, encode_screen, sides
 from planner.space import Space, Variable
 from planner.standing import standing
 from planner.trial import encode_block
-from planner.verdict import Call, judge
+from planner.verdict import Call, verdict_on
 from tests.bench.planner_world import Hill, load
 
 FILE_EVERY = 50  # verdicts: then what was decided goes on the shelf, as a long ledger's does
@@ -82,7 +82,7 @@ class Run:
     def settle(self):
         while True:
             seen = self.standing()
-            ruled = [(c, judge(c, current=seen.current(c))) for c in seen.open]
+            ruled = [(c, verdict_on(seen, c)) for c in seen.open]
             adopt = [r for r in ruled if r[1].call is Call.ADOPT][:1]
             due = adopt + [r for r in ruled if r[1].call is Call.KEEP]
             for course, verdict in due:

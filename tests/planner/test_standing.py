@@ -1,13 +1,20 @@
 """The standing is a fold of the rows: whatever their order, wherever they were read."""
 
 import random
+from dataclasses import replace
+
+import pytest
 
 from fleetd import Ledger
-from planner.facts import Facts
+from planner.facts import REPLACED, Facts
+from planner.filing import lines_of
 from planner.plan import read_plan
 from planner.seeds import Purpose
 from planner.standing import standing
 from planner.trial import player_hash
+from planner.verdict import Call, verdict_on
+
+from .policy.hills import Fleet, Hill, plan, space
 
 
 def fold(farm, rows):
@@ -97,3 +104,62 @@ def test_of_two_ok_rows_the_lower_attempt_counts(farm):
 def test_a_player_is_known_by_its_weights_whatever_their_order_or_type():
     assert player_hash({"a": 1, "b": 2.5}) == player_hash({"b": 2.5, "a": 1.0})
     assert player_hash({"a": 1}) != player_hash({"a": 1.1})
+
+
+def overtaken():
+    """A fleet whose first trial was read against a best that was replaced, as its verdict says, and that is back."""
+    made = Fleet(plan(space("a", "b"), "rotate"), Hill([3.0, 3.0], curvature=0.2))
+    made.fill(1)
+    made.play(min(made.queue))
+    made.decide(Call.KEEP, REPLACED)
+    return made
+
+
+def test_a_replaced_trial_whose_best_is_back_is_decided_by_its_reads():
+    made = overtaken()
+    (course,) = made.seen().open
+    assert course.ruling is None
+    made.settle()
+    assert [row.body["reason"] for row in made.rows if row.event == "keep"] == [REPLACED]
+    assert verdict_on(made.seen(), course).call is Call.MORE
+    made.go(4)
+    assert next(row.body["trial"] for row in made.rows if row.event == "adopt") == course.trial.id
+
+
+def test_once_decided_it_is_decided_in_whatever_order_the_rows_are_read():
+    made = overtaken()
+    made.decide(Call.KEEP, "hopeless")
+    for seed in range(5):
+        (course,) = made.shuffled(seed).courses.values()
+        assert course.ruling.reason == "hopeless"
+    made.settle()
+    assert sum(row.event == "keep" for row in made.rows) == 2
+    assert made.fill(1)[0].trial.id != course.trial.id
+
+
+def test_a_replaced_trial_on_the_shelf_is_taken_down_when_its_best_is_back():
+    made = overtaken()
+    facts = Facts("hill")
+    facts.add(made.rows)
+    away = standing(facts, space("a", "b", start=1.0), {})
+    rows = {(row.host, row.seq): row for row in made.rows}
+    filed = list(lines_of(facts, away, {key: (*key, 0, 0) for key in rows}))
+    facts.shelve(filed, lambda places: [rows[place[:2]] for place in places])
+    assert [line.event for line in filed] == ["replaced"]
+    assert standing(facts, space("a", "b", start=1.0), {}).open == ()
+    assert len(standing(facts, space("a", "b"), {}).open) == 1
+
+
+@pytest.mark.parametrize("changes", [{"high": 0.25}, {"type": "int", "step": 1}])
+def test_a_candidate_that_the_space_does_not_allow_any_more_is_kept_out(changes):
+    made = Fleet(plan(space("a"), "rotate"), Hill([3.0], curvature=0.2))
+    made.go(1, depth=1)
+    assert made.fill(1)[0].purpose is Purpose.HELDOUT
+    made.plan = replace(made.plan, space=space("a", **changes))
+    while made.queue:
+        made.play(min(made.queue))
+    made.settle()
+    assert [row.event for row in made.rows if row.event in ("adopt", "keep")] == ["keep"]
+    assert made.rows[-1].body["reason"] == "outside the space"
+    assert "the space does not allow it any more, the best stays" in made.rows[-1].body["sentence"]
+    assert made.seen().best.weights == {"a": 0}

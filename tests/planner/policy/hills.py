@@ -14,7 +14,7 @@ from planner.screen import Screen, encode_screen, sides
 from planner.space import Space, Variable
 from planner.standing import standing
 from planner.trial import encode_block
-from planner.verdict import Call, Verdict, judge
+from planner.verdict import Call, Verdict, verdict_on
 
 
 def space(*names, **changes):
@@ -98,7 +98,7 @@ class Fleet:
     def settle(self):
         """The verdicts that are due, as rows; at most one adoption."""
         seen = self.seen()
-        ruled = [(c, judge(c, current=seen.current(c))) for c in seen.courses.values() if not c.ruling]
+        ruled = [(c, verdict_on(seen, c)) for c in seen.courses.values() if not c.ruling]
         due = [r for r in ruled if r[1].call is Call.ADOPT][:1] + [r for r in ruled if r[1].call is Call.KEEP]
         for course, verdict in due:
             body = verdict_row(self.plan, seen, course, verdict, "a test")

@@ -14,7 +14,7 @@ from planner.facts import Attempt, Facts, ScreenRow
 
 LEAST: Final = 20  # plays that both have made
 
-Build = tuple[str, str | None]  # under which rules, and its name
+Build = tuple[str, str | None, tuple[str, ...]]  # under which rules, its name, and the command that played
 Play = tuple[str, str, int, int]  # a trial's id, its purpose, the seed, the side
 Scores = Mapping[Play, float | None]  # None: more than one, so that nothing agrees with it
 _Row = TypeVar("_Row", Attempt, ScreenRow)
@@ -60,7 +60,7 @@ def pooled(facts: Facts) -> tuple[Sequence[Attempt], Sequence[ScreenRow]]:
 
 
 def _build(row: Attempt | ScreenRow) -> Build:
-    return str(row.reads.rules), row.reads.build
+    return str(row.reads.rules), row.reads.build, row.reads.census
 
 
 def _whose(row: Attempt | ScreenRow) -> tuple[str, str]:
@@ -101,4 +101,5 @@ def _names(pairs: Sequence[Compared]) -> Mapping[Build, Build]:
 
 def _named(row: _Row, names: Mapping[Build, Build]) -> _Row:
     build = _build(row)
-    return row if names.get(build, build) == build else replace(row, reads=replace(row.reads, build=names[build][1]))
+    _, name, census = names.get(build, build)
+    return row if (name, census) == build[1:] else replace(row, reads=replace(row.reads, build=name, census=census))

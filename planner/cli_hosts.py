@@ -27,7 +27,10 @@ def say_hosts(filler: Filler, talk: Talk) -> None:
 def say_builds(filler: Filler, talk: Talk) -> None:
     """A sentence for each two builds that have made the same plays; nothing where there is one build."""
     for pair in filler.compared():
-        said = f"{pair.one[1] or 'no build'} and {pair.other[1] or 'no build'}"
+        apart = pair.one[2] != pair.other[2]
+        said = " and ".join(
+            (b[1] or "no build") + (f" of {' '.join(b[2])}" if apart else "") for b in (pair.one, pair.other)
+        )
         if pair.agree:
             say_wrapped(f"{said} agree on {count(pair.plays, 'play')}: their reads are pooled", talk)
         else:

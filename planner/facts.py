@@ -5,7 +5,7 @@ with odd content (text for a number, a pass of 1e300) counts for nothing; `odd` 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fleetd import BadData, Row
@@ -366,12 +366,12 @@ def _attempt(row: Row, block: Block) -> Attempt:
         seeds=block.seeds,
         draw=block.draw,
         looks=block.looks,
-        reads=decode_reads(row.body.get("result")),
+        reads=replace(decode_reads(row.body.get("result")), census=block.census),
     )
 
 
 def _screen_row(row: Row, screen: Screen) -> ScreenRow:
-    reads = decode_reads(row.body.get("result"))
+    reads = replace(decode_reads(row.body.get("result")), census=screen.census)
     differences = {seed: one - other for seed, (one, other) in reads.pairs().items()}
     return ScreenRow(**_ended(row), screen=screen, reads=reads, differences=differences)
 

@@ -123,7 +123,9 @@ def _is_plain(attempts: Sequence[Attempt], ruling: Ruling, facts: Facts) -> bool
     if ruling.event != "keep" or ruling.is_round or facts.is_void(ruling.key) or not ruling.rests_on <= own:
         return False
     draws = [draw for a in attempts for draw in (a.draw, Draw(a.seeds, a.purpose, a.trial.id))]
-    builds = {(str(a.reads.rules), a.reads.build) for a in attempts}  # two: what shows whether they are one game
+    builds = {
+        (str(a.reads.rules), a.reads.build, a.reads.census) for a in attempts
+    }  # two: what shows whether they are one game
     return len(builds) == 1 and attempts[0].trial.single is not None and not any(map(stray, draws))
 
 

@@ -31,7 +31,7 @@ def dealt(facts: Facts) -> list[HostReads]:
     read += [(row.key, ("mirrored", ""), row.reads) for row in screens if row.screen.shake is Shake.MIRRORED]
     found: dict[tuple[str, ...], list[tuple[str, Reads]]] = {}
     for key, about, reads in read:
-        found.setdefault((*about, str(reads.build), str(reads.rules)), []).append((key[0], reads))
+        found.setdefault((*about, str(reads.build), str(reads.rules), str(reads.census)), []).append((key[0], reads))
     shared = [by_host(rows) for rows in found.values() if len({host for host, _ in rows}) > 1]
     return [*shared, *facts.shelf.by_host()]
 

@@ -15,7 +15,7 @@ class Sheaf:
 
     screen: Screen
     differences: Mapping[int, float]  # seed → one side's score less the other's
-    rules: tuple[str, str]  # build and rules
+    rules: tuple[str, ...]  # build, rules and census
     at: str
 
 
@@ -37,9 +37,9 @@ class Screened:
 def screened(rows: Iterable[ScreenRow], alive: Mapping[str, Screen]) -> Screened:
     """The same for the rows in any order; of a pair that was read twice, what stands first by host and seq counts."""
     ordered = sorted(rows, key=lambda row: row.key)
-    found: dict[tuple[str, tuple[str, str]], dict[str, Any]] = {}
+    found: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
     for row in ordered:
-        rules = str(row.reads.build), str(row.reads.rules)
+        rules = str(row.reads.build), str(row.reads.rules), str(row.reads.census)
         told = found.setdefault(
             (row.screen.id, rules), {"screen": row.screen, "rules": rules, "at": "", "differences": {}}
         )

@@ -165,6 +165,8 @@ def usable(stage: Stage) -> Paired | tuple[str, str]:
         return "void", f"void: {asked - (read.n if read else 0)} of {asked} pairs failed{_why(stage)}, the best stays"
     if len(builds := {str(reads.build) for reads in stage.reads.values()}) > 1:
         return "builds differ", f"read on {len(builds)} builds, which are not pooled, the best stays"
+    if len(commands := {reads.census for reads in stage.reads.values()}) > 1:
+        return "census differs", f"read by {len(commands)} census commands, which are not pooled, the best stays"
     if len(rules := {str(reads.rules) for reads in stage.reads.values()}) > 1:
         return "rules differ", f"read under {len(rules)} sets of rules, which are not pooled, the best stays"
     return ("no seed changed", f"no seed of {read.n} changed, the best stays") if read.still else read

@@ -73,14 +73,14 @@ def screen(standing: Standing, terms: Terms, room: int) -> list[Ask]:
 
 
 def fitting(standing: Standing, terms: Terms) -> list[Sheaf]:
-    """What was read of the space as it is, under the newest build and rules."""
+    """What was read of the space as it is, under the newest build, rules and census: by the seeds, for a clock may be wrong."""
     ours = tuple((v.name, v.step, v.low, v.high, v.type == "int") for v in terms.space.weights())
     fit = [
         sheaf
         for sheaf in standing.screened.sheaves
         if sheaf.screen.seconds == terms.seconds and MEMORY.shape(sheaf.screen) == ours
     ]
-    newest = max(((sheaf.at, sheaf.rules) for sheaf in fit), default=("", ("", "")))[1]
+    newest = max(((sheaf.screen.seeds.low, sheaf.at, sheaf.rules) for sheaf in fit), default=(0, "", ("",)))[-1]
     return [sheaf for sheaf in fit if sheaf.rules == newest]
 
 

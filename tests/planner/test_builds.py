@@ -93,6 +93,30 @@ def test_other_rules_are_another_game_whatever_the_scores():
     assert compared(facts_of(made).attempts(), facts_of(made).screens()) == []
 
 
+def of_another_census(row):
+    return replace(row, body=row.body | {"payload": row.body["payload"] | {"census": ["y"]}})
+
+
+def test_slopes_are_of_the_census_that_plays_now_unless_both_have_made_the_same_plays():
+    made = worked()
+    old = {row.body["payload"]["screen"] for row in made.rows}
+    made.fill(1)
+    made.play(min(made.queue), build="a")
+    made.rows[-1] = of_another_census(made.rows[-1])
+    assert not old & {sheaf.screen.id for sheaf in fitting(made.seen(), terms_of(made.plan))}
+    again(made, made.rows[0], "a")
+    made.rows[-1] = of_another_census(made.rows[-1])
+    assert old < {sheaf.screen.id for sheaf in fitting(made.seen(), terms_of(made.plan))}
+
+
+def test_what_a_clock_that_was_ahead_has_dated_is_not_the_newest():
+    made = worked()
+    made.rows[0] = replace(made.rows[0], at="2099-01-01T00:00:00Z")
+    made.fill(1)
+    made.play(min(made.queue), build="b")
+    assert {sheaf.rules[0] for sheaf in fitting(made.seen(), terms_of(made.plan))} == {"b"}
+
+
 def test_a_build_whose_own_scores_differ_agrees_with_none():
     made = worked()
     again(made, made.rows[0], "a", worse)

@@ -169,6 +169,13 @@ def test_blocks_of_two_builds_are_not_pooled():
     assert verdict(both).reason == "builds differ"
 
 
+def test_blocks_of_two_census_commands_are_not_pooled():
+    one = stage(spread_out(0.9, 0.1, 20))
+    two = Reads(scores=dict.fromkeys(range(21, 41), (2.0, 1.0)), census=("another", "census"))
+    both = Stage(span=Span(1, 41), looks=(40,), reads={**one.reads, Span(21, 41): two})
+    assert verdict(both).reason == "census differs"
+
+
 def test_blocks_under_two_sets_of_rules_are_not_pooled():
     one = stage(spread_out(0.9, 0.1, 20))
     two = Reads(scores=dict.fromkeys(range(21, 41), (2.0, 1.0)), rules=2)

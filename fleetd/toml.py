@@ -60,6 +60,8 @@ def read_toml(path: Path) -> Doc:
         raise IOFailed(f"{path}: {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:
         raise BadSettings(_syntax(path, text, str(error))) from error
+    except ValueError as error:  # a NUL in the path, a number of thousands of digits
+        raise BadSettings(f"{str(path)!r}: {error}") from error
 
 
 def _syntax(path: Path, text: str, message: str) -> str:

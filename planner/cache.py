@@ -67,7 +67,7 @@ class Cache:
         """None where there is none that is good."""
         try:
             return self._decoded(_own_bytes(self.path)) if self.path else None
-        except (OSError, ValueError, TypeError, KeyError, EOFError, RecursionError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, EOFError, RecursionError):
             return None
 
     def _decoded(self, data: bytes) -> Kept:

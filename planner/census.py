@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
 from fleetd import NotFound, decode_json, encode_json
-from planner.stats import SCORE_MOST
+from planner.stats import SCORE_LEAST, SCORE_MOST, beyond
 
 ASKED_MOST = 2
 LINE_MAX = 1 << 20
@@ -172,7 +172,7 @@ def _answer(line: bytes, due: Mapping[int, Play]) -> Answer | None:
     if isinstance(id_, bool) or not isinstance(id_, int) or id_ not in due:
         return None
     if "error" in value:
-        return Answer(id=id_, why=str(value["error"])[:200])
+        return Answer(id=id_, why=_line(str(value["error"])))
     if "score" not in value:
         return None
     score = value.pop("score")
@@ -180,10 +180,17 @@ def _answer(line: bytes, due: Mapping[int, Play]) -> Answer | None:
     return Answer(id=id_, why=wrong) if wrong else Answer(id=id_, score=float(score), extra=value)
 
 
+def _line(text: str) -> str:
+    """As much of a census's words as is shown, in one line and without what a terminal would obey."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text[:1000].split()))[:200]
+
+
 def _wrong_score(score: Any) -> str | None:
     if isinstance(score, bool) or not isinstance(score, int | float):
         return f"the score is no number: {str(score)[:40]!r}"
-    return None if abs(score) <= SCORE_MOST else f"the score is beyond ±{SCORE_MOST:g}"
+    if not beyond(score):
+        return None
+    return f"the score is {f'beyond ±{SCORE_MOST:g}' if abs(score) > 1 else f'not 0 and within ±{SCORE_LEAST:g}'}"
 
 
 def _decode(line: bytes) -> Any:

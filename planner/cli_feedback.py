@@ -10,6 +10,7 @@ from planner.fill import Filler
 from planner.opinion import TEXT_MOST
 from planner.trial import Key
 
+DIGITS = 20  # of a seq
 WORDS = {"+": "liked", "-": "disliked"}
 
 
@@ -49,7 +50,7 @@ def _told(body: Any) -> dict[str, Any]:
 def _row(filler: Filler, named: str) -> Key:
     """HOST:SEQ, or the verdict of the trial or round of that id or beginning. Raises NotFound."""
     host, colon, seq = named.rpartition(":")
-    if colon and host and seq.isascii() and seq.isdigit():
+    if colon and host and seq.isascii() and seq.isdigit() and len(seq) < DIGITS:
         return host, int(seq)
     found = {r.trial: r.key for r in filler.history() if named and r.trial.startswith(named)}
     if named in found:

@@ -1,7 +1,6 @@
 """Variables: where each starts, how far it may go, its smallest change. The format of space.toml."""
 
 import math
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,6 +113,10 @@ def _of_table(doc: Doc, keys: Keys, table: Mapping[str, Any]) -> Iterator[str]:
         yield from _range(doc, keys, table)
 
 
+MOST = 1e100  # sums and squares of such numbers are finite
+WHOLE_MOST = 2**53  # whole numbers that a double tells apart
+
+
 def _words(doc: Doc, keys: Keys, table: Mapping[str, Any]) -> Iterator[str]:
     name = table.get("name", "-")
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
@@ -123,15 +126,15 @@ def _words(doc: Doc, keys: Keys, table: Mapping[str, Any]) -> Iterator[str]:
             yield doc.complaint((*keys, key), f'expected "{allowed[0]}" or "{allowed[1]}", got {table[key]!r}')
 
 
-def _finite(value: float) -> bool:
-    """Also of a whole number that no double can hold."""
-    return abs(value) <= sys.float_info.max
-
-
 def _number(key: str, value: Any, kind: Any) -> str | None:
     """Why the value cannot stand at the key, or None."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return f"expected a finite number, got {value!r}"
+    most = WHOLE_MOST if kind == "int" else MOST
+    if not abs(value) <= most:
+        return (
+            f"expected a finite number, at most ±{most:g}, got {value if isinstance(value, float) else 'a larger one'}"
+        )
     if key == "step" and value <= 0:
         return f"expected a step above 0, got {value!r}"
     if kind == "int" and value != int(value):

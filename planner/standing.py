@@ -351,12 +351,18 @@ def stage_of(
         span=span,
         looks=looks or (len(span),),
         reads={a.seeds: a.reads for a in sorted(ok.values(), key=lambda a: a.job, reverse=True)},
-        failures={job: failure_of(failed[job]) for job in sorted(failed)},
+        failures={job: failure_of(failed[job]) + _most(failed[job].reads.errors) for job in sorted(failed)},
         alive={job: seeds for job, seeds in live.items() if job not in ok},
         jobs=tuple(sorted({*last, *live})),
         rows=frozenset(a.key for a in (*ok.values(), *failed.values())),
         read_at=max((a.at for a in ok.values()), default=None),
     )
+
+
+def _most(errors: Mapping[str, int]) -> str:
+    """The failure of a play that came most often."""
+    why = max(errors, key=lambda why: (errors[why], why), default=None)
+    return f" ({errors[why]} × {why})" if why else ""
 
 
 def failure_of(attempt: Ended) -> str:

@@ -18,6 +18,12 @@ MOST_SEEDS = 1_000_000
 USUAL_EFFECT = 0.2  # standard deviations of a difference: about what an e-value expects where there is an effect
 E_MOST_LOG = math.log(1e300)
 SCORE_MOST = 1e100  # the squares of such scores, and the sums of those, are finite doubles
+SCORE_LEAST = 1e-100  # and no square of those is nothing
+
+
+def beyond(score: float) -> bool:
+    """Whether doubles cannot hold what is worked out of such a score."""
+    return abs(score) > SCORE_MOST or 0 < abs(score) < SCORE_LEAST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ from typing import Any
 
 from fleetd import BadData, encode_json
 from planner.seeds import Draw, Purpose, Span, stray
-from planner.stats import SCORE_MOST
+from planner.stats import beyond
 
 TRIAL = "fleet.trial/1"
 READS = "fleet.reads/1"
@@ -295,6 +295,7 @@ class Reads:
     errors: Mapping[str, int] = field(default_factory=dict)
     build: str | None = None
     rules: Any = None
+    census: tuple[str, ...] = ()  # the command that played
 
     def before(self, seed: int) -> "Reads":
         """Those of lower seeds."""
@@ -325,7 +326,7 @@ def _scores(rows: list[Any]) -> dict[int, tuple[float | None, float | None]]:
     if {*map(type, rows)} == {list} and {*map(len, rows)} == {3}:
         seeds, *sides = zip(*rows, strict=True)
         told = [score for side in sides for score in side if score is not None]
-        if {*map(type, seeds)} == {int} and are_numbers(told) and max(map(abs, told)) <= SCORE_MOST:
+        if {*map(type, seeds)} == {int} and are_numbers(told) and not any(map(beyond, told)):
             return dict(zip(seeds, zip(*sides, strict=True), strict=True))
     return dict(map(_read, rows))
 
@@ -339,7 +340,7 @@ def _read(row: Any) -> tuple[int, tuple[float | None, float | None]]:
 def _score(value: Any) -> float | None:
     if value is None:
         return None
-    if not is_number(value) or abs(value) > SCORE_MOST:
+    if not is_number(value) or beyond(value):
         raise BadData(f"{str(value)[:80]} is no score")
     score: float = value
     return score

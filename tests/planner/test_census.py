@@ -88,10 +88,18 @@ def test_scores_of_other_kinds_are_no_scores():
         ("10**400", "beyond ±1e+100"),
         ("1e200", "beyond ±1e+100"),
         ("None", "no number"),
+        ("1e-200", "not 0 and within ±1e-100"),
     ):
         scores, failed, _ = ask(command=[sys.executable, "-c", reply.replace("WHAT", what)])
         assert (scores, len(failed)) == ({}, 10)
         assert told in failed[1]
+
+
+def test_what_a_census_says_of_a_failure_is_one_line_that_no_terminal_obeys():
+    error = r'"\x1b[31mred\n at  last"'
+    reply = f'import json,sys\nfor l in sys.stdin: print(json.dumps({{"id": json.loads(l)["id"], "error": {error}}}))'
+    _, failed, _ = ask(command=[sys.executable, "-c", reply])
+    assert failed[1] == "\N{REPLACEMENT CHARACTER}[31mred at last"
 
 
 def test_a_census_that_cannot_start_is_said():

@@ -41,7 +41,7 @@ PAYLOADS = [
 ]  # fmt: skip
 RESULTS = [
     {"reads": [[1, 1e308, -1e308], [2, -1e308, 1e308]]}, {"reads": [[1, "x", 3]]}, {"reads": [[1, 2]]},
-    {"reads": ["x"]}, {"reads": [[1, True, 2.0]]}, {"reads": [[1, 1e101, 0.0]]},
+    {"reads": ["x"]}, {"reads": [[1, True, 2.0]]}, {"reads": [[1, 1e101, 0.0]]}, {"reads": [[1, 1e-101, 0.0]]},
 ]  # fmt: skip
 
 

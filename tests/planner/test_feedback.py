@@ -39,7 +39,9 @@ def test_a_row_may_be_named_by_its_trial(judged):
     assert (said["sign"], said["about"]) == ("-", ruling.body["trial"])
 
 
-@pytest.mark.parametrize("row", ["calber:99999", "nowhere:1", "t0000000000", ":1", "", "calber:x"])
+@pytest.mark.parametrize(
+    "row", ["calber:99999", "nowhere:1", "t0000000000", ":1", "", "calber:x", f"calber:{'9' * 5000}"]
+)
 def test_no_such_row_is_66_and_writes_nothing(judged, row):
     assert judged.plan("feedback", row, "+", ok=False).returncode == 66
     assert judged.rows("feedback") == []

@@ -36,12 +36,20 @@ def space(tmp_path, *tables):
         ("step = 0.1", "step = 1e-17", 6, "step"),
         ("high = 2.0", "high = 1e17", 6, "step"),
         ("high = 2.0", f"high = 1{'0' * 400}", 5, "high"),
+        ("high = 2.0", "high = 1.7e308", 5, "high"),
+        ("high = 2.0", f"high = 0x{'f' * 5000}", 5, "high"),
+        ("high = 2.0", 'high = 1_000_000_000_000_000_000_000\ntype = "int"', 5, "high"),
     ],
 )
 def test_a_bad_variable_is_refused_with_line_and_field(tmp_path, old, new, line, field):
     path = space(tmp_path, GOOD.replace(old, new))
     with pytest.raises(BadSettings, match=rf"space.toml:{line}:\d+: variable\[0\].{field}: "):
         read_space(path)
+
+
+def test_a_number_of_thousands_of_digits_is_refused_with_the_file(tmp_path):
+    with pytest.raises(BadSettings, match=r"space.toml.*digits"):
+        read_space(space(tmp_path, GOOD.replace("step = 0.1", f"step = {'9' * 5000}")))
 
 
 def test_every_error_is_told_at_once(tmp_path):

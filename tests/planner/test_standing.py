@@ -163,3 +163,12 @@ def test_a_candidate_that_the_space_does_not_allow_any_more_is_kept_out(changes)
     assert made.rows[-1].body["reason"] == "outside the space"
     assert "the space does not allow it any more, the best stays" in made.rows[-1].body["sentence"]
     assert made.seen().best.weights == {"a": 0}
+
+
+def test_a_job_that_failed_has_the_reason_of_its_plays_in_the_sentence():
+    made = Fleet(plan(space("a"), "rotate"), Hill([3.0]))
+    made.fill(1)
+    result = {"reads": [], "errors": {"not finite: nan": 12, "too late": 1}}
+    made.play(min(made.queue), outcome="failed", exit=1, result=result)
+    made.settle()
+    assert "exit 1 (12 × not finite: nan))" in made.rows[-1].body["sentence"]

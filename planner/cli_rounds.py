@@ -23,6 +23,8 @@ def round_line(filler: Filler) -> str | None:
         return None
     if round_ := rounds.open:
         return f"round {_title(round_)}: {_state(round_)}"
+    if why := filler.net_missing:
+        return f"rounds: none begins before its net is there: {why}"
     if not may_learn(rounds, plan):
         return f"rounds: none begins; the last {FAILURES} nets could not be made (fleet-plan log)"
     lesson = lesson_due(rounds, plan)

@@ -186,6 +186,11 @@ class Filler:
             return str(error)
         return None
 
+    @property
+    def net_missing(self) -> str | None:
+        """Why the best net cannot be read here, as when it has not been copied yet after a merge: no round begins then."""
+        return self._no_net(self.rounds.net) if self.rounds.net else None
+
     def publish(self, tasks: Sequence[Task]) -> Iterator[str]:
         """Queue one job for each task, in turn; raises TryLater when a stop file stands."""
         for task in tasks:
@@ -196,7 +201,7 @@ class Filler:
     def due(self, seen: Standing, order: Order) -> list[Task]:
         """What the order has room for: what the round that is open waits for, a new round in its turn, trials."""
         budget = None if order.plays is None else order.plays - self.rounds.plays
-        begin = budget is None or plays_expected(seen, self.plan) < budget
+        begin = (budget is None or plays_expected(seen, self.plan) < budget) and not self.net_missing
         busy, limits = len(self.alive), [n for n in (order.depth, order.count) if n is not None]
         room = min([*limits, *([] if order.depth is None else [order.depth - busy])], default=0)
         tasks: list[Task] = list(round_due(self.rounds, self.plan, begin=begin)[: max(0, room)])

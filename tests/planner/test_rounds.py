@@ -129,6 +129,23 @@ def test_a_net_of_another_hash_is_refused(farm):
     assert verdicts(farm)[-1] == ("keep", "not read")
 
 
+def test_no_round_begins_while_the_best_net_is_not_there(farm):
+    """As after a merge, before it is copied: three lessons that fail at once would end all rounds for good."""
+    write(farm)
+    work(farm, 1)
+    farm.plan("fill", "--count", "0")
+    path = Path(best(farm)["net"]["net"])
+    there = path.rename(path.with_suffix(".away"))
+    for _ in range(4):
+        farm.plan("fill", "--depth", "2")
+        farm.run()
+    assert len([row for row in farm.rows("result") if row.body["kind"] == "train"]) == 1
+    assert "none begins before its net is there" in farm.plan("next").stdout
+    there.rename(path)
+    work(farm, 1)
+    assert len([row for row in farm.rows("result") if row.body["kind"] == "train"]) == 2
+
+
 def test_three_nets_that_cannot_be_made_are_enough(farm):
     write(farm, first=command("fail"))
     work(farm, 5)

@@ -50,7 +50,7 @@ def read(args: argparse.Namespace, talk: Talk) -> int:
     mine = ledger.tail(host, TAIL_BYTES)
     others = [row for other in ledger.hosts() if other != host for row in ledger.tail(other, OTHERS_BYTES)]
     everywhere = [*mine, *others]
-    mine = not_void(mine, everywhere)
+    mine = [row for row in not_void(mine, everywhere) if row.seq > _voided(made["payload"], host)]
     if isinstance(block, Block) and (adopted := replaced_by(not_void(everywhere, everywhere), block, _created(made))):
         talk.say(f"{block.change}: its best was replaced by {adopted}; nothing to read")
         write({"schema": READS, "reads": [], "plays": 0, "replaced": adopted})
@@ -90,6 +90,13 @@ def _job(path: Path) -> Mapping[str, Any]:
     if not isinstance(job, dict) or not isinstance(payload, dict):
         raise BadData(f"{path}: its payload is no object")
     return job
+
+
+def _voided(payload: Mapping[str, Any], host: str) -> int:
+    """The row of this host up to which nothing is used again: the void row itself may be far back in another's segment."""
+    voided = payload.get("voided")
+    seq = voided.get(host, 0) if isinstance(voided, dict) else 0
+    return seq if isinstance(seq, int) else 0
 
 
 def _created(job: Mapping[str, Any]) -> float:

@@ -211,6 +211,14 @@ class Facts:
         """Those that one does."""
         return [attempt for key, attempt in self._attempts.items() if key in self._void]
 
+    def voided_to(self) -> dict[str, int]:
+        """Of each host the last row with reads that a void row takes out: nothing up to it is to be used again."""
+        found: dict[str, int] = {}
+        for rows in (self._attempts, self._screens, self._judged):
+            for host, seq in rows.keys() & self._void.keys():
+                found[host] = max(seq, found.get(host, 0))
+        return found
+
     def is_void(self, key: Key) -> bool:
         return key in self._void
 

@@ -196,6 +196,8 @@ class Filler:
         for task in tasks:
             made_by = self.plan, self.by, self._now()
             made = round_job(task, *made_by) if isinstance(task, Lesson | Judge) else job_of(task, *made_by)
+            if voided := self._facts.voided_to():
+                made = replace(made, payload={**made.payload, "voided": voided})
             yield self.spool.publish(made)
 
     def due(self, seen: Standing, order: Order) -> list[Task]:

@@ -10,6 +10,7 @@ payload   schema       "fleet.trial/1"                    name      the plan's n
           pairs        of a leap, in place of variable, from and to: read of the slopes when it was made
           best         {"defaults": hash, "weights": {all of them}}
           play_timeout_s, deterministic                   as in plan.toml
+          voided       {host: seq}, where rows with reads were voided: no score of a row up to that one is used again
           title        the change and the seeds, for people
 result    schema       "fleet.reads/1"
           reads        [[seed, candidate's score or null, best's score or null], …]

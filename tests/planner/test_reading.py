@@ -229,3 +229,29 @@ def test_another_host_and_another_build_are_probed_for_themselves(farm):
 def test_a_probe_whose_play_fails_probes_nothing_and_the_reads_count(farm):
     result = farm.run_job(first(farm, ["error:1"]))
     assert (result["probe"], len(decode_reads(result).pairs())) == (None, 19)
+
+
+def test_voided_scores_are_not_used_again_however_far_back_the_void_row_is(farm):
+    farm.plan("fill", "--count", "1")
+    farm.run()
+    (read,) = farm.rows("result")
+    farm.name = "other"
+    farm.row({"event": "void", "by": "me", "reason": "bad memory", "rows": [{"host": read.host, "seq": read.seq}]})
+    farm.row(*[{"event": "note", "by": "me", "note": "x" * 9000}] * 40)
+    farm.name = read.host
+    farm.plan("fill", "--count", "1")
+    assert farm.jobs()[0].payload["voided"] == {read.host: read.seq}
+    farm.run()
+    again = farm.rows("result")[-1]
+    assert (again.body["payload"]["trial"], again.body["result"]["reused"]) == (read.body["payload"]["trial"], 0)
+
+
+@pytest.mark.parametrize("voided", [None, [], {"calber": "1"}, {"other": 9}])
+def test_a_job_whose_voided_rows_are_oddly_told_reads_as_one_without(farm, voided):
+    farm.plan("fill", "--count", "2")
+    one, two = farm.spool.waiting()
+    farm.run_job(one)
+    path = farm.spool.queue / f"{two}.json"
+    job = json.loads(path.read_text())
+    path.write_text(json.dumps(job | {"payload": job["payload"] | {"voided": voided}}))
+    assert farm.run_job(two)["reused"] == 20

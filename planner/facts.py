@@ -38,7 +38,9 @@ from planner.trial import (
 )
 
 VERDICTS = ("adopt", "keep")
+NOT_READ = "not read"  # of one whose job failed: until that is read after all
 REPLACED = "replaced"  # the reason of a keep whose best was replaced meanwhile: its turn in the rotation comes again
+LAPSING = (NOT_READ, REPLACED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,13 +278,11 @@ class Facts:
         return f"the reads that it rests on were voided ({self._void[min(gone)]})" if gone else None
 
     def rulings(self) -> list[Ruling]:
-        """The standing verdicts, oldest first; of two on one trial the first that its reads decided."""
+        """The standing verdicts, oldest first; of two on one trial the first that its reads decided, else the last."""
         first: dict[str, Ruling] = {}
         for ruling in self.history():
             known = first.get(ruling.trial)
-            if not self._why_not(ruling) and (
-                known is None or (known.reason == REPLACED and ruling.reason != REPLACED)
-            ):
+            if not self._why_not(ruling) and (known is None or known.reason in LAPSING):
                 first.pop(ruling.trial, None)
                 first[ruling.trial] = ruling
         return list(first.values())

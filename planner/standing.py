@@ -10,7 +10,7 @@ from typing import Any
 from fleetd import Outcome
 from planner.best import Best, best_of
 from planner.builds import pooled
-from planner.facts import REPLACED, Attempt, Ended, Facts, Judged, Ruling
+from planner.facts import NOT_READ, REPLACED, Attempt, Ended, Facts, Judged, Ruling
 from planner.screen import Screen
 from planner.screened import Screened, screened
 from planner.seeds import Draw, Purpose, Span, astray
@@ -319,17 +319,19 @@ def _courses(
         return stage_of(draw.span, by_stage.get(key, []), live.get(key, {}), looks)
 
     courses = {
-        id_: Course(
-            trial=trial,
-            search=stage(id_, Purpose.SEARCH),
-            heldout=stage(id_, Purpose.HELDOUT),
-            ruling=ruled.get(id_),
-        )
+        id_: _course(trial, stage(id_, Purpose.SEARCH), stage(id_, Purpose.HELDOUT), ruled.get(id_))
         for id_, trial in trials.items()
     }
     drawn = {*(a.draw for a in attempts), *(draw for draw, _ in draws.values())}  # two fleets may draw twice for one
     courses = dict(sorted(courses.items(), key=lambda item: item[1].order))
     return courses, [draw for draw in drawn if draw.purpose is not Purpose.SEARCH]
+
+
+def _course(trial: Trial, search: Stage | None, heldout: Stage | None, ruling: Ruling | None) -> Course:
+    """Open again where the job that failed was read after all, as by `fleet retry`."""
+    if ruling and ruling.reason == NOT_READ and not any(stage.failures for stage in (search, heldout) if stage):
+        ruling = None
+    return Course(trial=trial, search=search, heldout=heldout, ruling=ruling)
 
 
 def stage_of(

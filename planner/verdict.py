@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from planner.facts import REPLACED
+from planner.facts import NOT_READ, REPLACED
 from planner.seeds import Purpose
 from planner.standing import Course, Stage, Standing
 from planner.stats import LEAST_SEEDS, Paired, paired, past, seeds_needed, told
@@ -160,7 +160,7 @@ def usable(stage: Stage) -> Paired | tuple[str, str]:
     read, asked = read_of(stage), len(stage.span)
     if stage.failures:
         job, why = next(iter(stage.failures.items()))
-        return "not read", f"could not be read ({job} {why}), the best stays"
+        return NOT_READ, f"could not be read ({job} {why}), the best stays"
     if read is None or is_void(read.n, asked):
         return "void", f"void: {asked - (read.n if read else 0)} of {asked} pairs failed{_why(stage)}, the best stays"
     if len(builds := {str(reads.build) for reads in stage.reads.values()}) > 1:

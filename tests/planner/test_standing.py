@@ -172,3 +172,36 @@ def test_a_job_that_failed_has_the_reason_of_its_plays_in_the_sentence():
     made.play(min(made.queue), outcome="failed", exit=1, result=result)
     made.settle()
     assert "exit 1 (12 × not finite: nan))" in made.rows[-1].body["sentence"]
+
+
+def failed():
+    """A fleet whose first job has failed, as its verdict says."""
+    made = Fleet(plan(space("a"), "rotate"), Hill([3.0], curvature=0.2))
+    made.fill(1)
+    task = made.queue["50-00000000-x"]
+    made.play("50-00000000-x", outcome="failed", exit=1, result=None)
+    made.settle()
+    made.queue["50-00000000-x"] = task
+    return made
+
+
+def test_a_job_that_was_read_when_it_was_retried_is_judged_by_its_reads():
+    made = failed()
+    made.play("50-00000000-x", attempt=2)
+    assert verdict_on(made.seen(), *made.seen().open).call is Call.MORE
+    assert made.fill(1)[0].purpose is Purpose.HELDOUT
+    while made.queue:
+        made.play(min(made.queue))
+        made.settle()
+        made.fill(1) if made.seen().open else None
+    assert [row.event for row in made.rows if row.event in ("keep", "adopt")] == ["keep", "adopt"]
+    assert made.seen().best.adoptions == made.shuffled(1).best.adoptions != ()
+
+
+def test_a_retried_job_whose_best_was_replaced_gets_one_verdict_more(monkeypatch):
+    made = failed()
+    made.play("50-00000000-x", attempt=2)
+    monkeypatch.setattr(made, "plan", replace(made.plan, space=space("a", start=1.0)))
+    for _ in range(3):
+        made.settle()
+    assert [row.body["reason"] for row in made.rows if row.event == "keep"] == ["not read", REPLACED]

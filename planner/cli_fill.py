@@ -82,8 +82,8 @@ def _deep(spool: Spool, order: Order) -> Order:
 
 
 def lanes(spool: Spool) -> int:
-    """The lanes of all hosts that beat, or what this one is allowed when none does."""
-    found = [beat.get("lanes") for beat in spool.heartbeats().values()]
+    """The lanes of all hosts whose daemon has not ended, or what this one is allowed when none does."""
+    found = [beat.get("lanes") for beat in spool.heartbeats().values() if not beat.get("ended")]
     return sum(n for n in found if isinstance(n, int)) or allowed_cores().cores
 
 

@@ -48,12 +48,14 @@ class NetFile:
     def found_in(self, spool: Path) -> "NetFile":
         """The same with its whole path. Raises NotFound, and BadData for a file of another hash."""
         path = spool / self.net
-        if path.exists() and not path.is_file():
-            raise BadData(f"{path}: the net {self.short} is no file: a FIFO or a directory is never opened")
         try:
+            if path.exists() and not path.is_file():
+                raise BadData(f"{path}: the net {self.short} is no file: a FIFO or a directory is never opened")
             found = hashlib.sha256(path.read_bytes()).hexdigest()
         except OSError as error:
-            raise NotFound(f"{path}: the net {self.short} cannot be read: {error.strerror}") from error
+            raise NotFound(f"{str(path)[:200]}: the net {self.short} cannot be read: {error.strerror}") from error
+        except ValueError as error:
+            raise BadData(f"{str(path)[:200]!a}: the net {self.short} has a name that no file has") from error
         if found != self.sha256:
             raise BadData(f"{path}: another net: its SHA-256 is {found}, not {self.sha256}")
         return NetFile(net=str(path), sha256=self.sha256)

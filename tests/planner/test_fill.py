@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from fleetd import TryLater
+from fleetd import TryLater, allowed_cores
+from planner.cli_fill import lanes
 
 
 def payloads(farm):
@@ -279,3 +280,12 @@ def test_under_ten_seeds_every_trial_is_kept_out_with_advice(farm):
     assert len(farm.rows("keep")) == 6
     assert not farm.rows("adopt")
     assert any("seeds would show it" in row.body["sentence"] for row in farm.rows("keep"))
+
+
+def test_a_daemon_that_has_ended_has_no_lanes_to_fill(farm):
+    beat = {"host": "gone", "pid": 1, "counter": 1, "lanes": 64, "busy": [], "tags": [], "breaker": {}, "stops": {}}
+    beat |= {"at": "2026-11-30T00:00:00.000000Z", "claims": None, "gpus": 0}
+    (farm.spool.hosts / "gone.json").write_text(json.dumps(beat))
+    assert lanes(farm.spool) == 64
+    (farm.spool.hosts / "gone.json").write_text(json.dumps(beat | {"ended": beat["at"]}))
+    assert lanes(farm.spool) == allowed_cores().cores

@@ -161,7 +161,10 @@ def test_a_command_that_tells_no_net_has_made_none(farm):
     assert "told no net" in farm.rows("keep")[0].body["sentence"]
 
 
-@pytest.mark.parametrize(("trouble", "why"), [("fifo", "is no file"), ("gone", "cannot be read")])
+@pytest.mark.parametrize(
+    ("trouble", "why"),
+    [("fifo", "is no file"), ("gone", "cannot be read"), ("surrogate", "has a name"), ("long", "cannot be read")],
+)
 def test_a_first_net_that_is_not_there_as_a_file_does_not_stand(farm, trouble, why):
     write(farm, first=command(trouble))
     work(farm)

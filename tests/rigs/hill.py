@@ -4,7 +4,8 @@
     hill.py learn GAIN SEED [NET [REWARDS [RIVAL…]]]
                                   makes a net: the best's `good`, more by GAIN and by what the rewards `help` and `harm`
                                   bring; it notes its rivals. "fail" fails, "mute" tells no net,
-                                  "fifo" and "gone" tell one that is a FIFO, or nowhere
+                                  "fifo" and "gone" tell one that is a FIFO, or nowhere; "surrogate" and "long"
+                                  tell a name that no file has
 
 A play's score is the effect of its weights plus noise of its seed (the same for all players) and of its seed and player.
 TROUBLE: nan:SEED error:SEED die:SEED hang:SEED mute:SEED (on the plays of that seed), chatter (lines that are none),
@@ -75,10 +76,11 @@ def learn(gain, seed, best=None, rewards=None, *rivals):
         sys.exit("nothing learned")
     if gain == "mute":
         return
-    if gain in ("fifo", "gone"):
+    if gain in ("fifo", "gone", "surrogate", "long"):
         if gain == "fifo":
             os.mkfifo(Path(os.environ["FLEET_OUT"], "hill.net"))
-        Path(os.environ["FLEET_RESULT"]).write_text(json.dumps({"net": "hill.net", "sha256": "0" * 64}))
+        name = {"surrogate": "\ud800", "long": "n" * 5000}.get(gain, "hill.net")
+        Path(os.environ["FLEET_RESULT"]).write_text(json.dumps({"net": name, "sha256": "0" * 64}))
         return
     before = json.loads(Path(best).read_text())["good"] if best else 0.0
     told = json.loads(Path(rewards).read_text()) if rewards else {}

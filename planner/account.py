@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.facts import REPLACED
+from planner.plan import Plan
 from planner.rounds import Rounds
 from planner.seeds import Purpose
 from planner.standing import Standing
-from planner.stats import GATE, LEAST_SEEDS, looks, smallest_seen
+from planner.stats import GATE, LEAST_SEEDS, looks, raced_looks, smallest_seen
 from planner.verdict import read_of, rules_of
 
+RACED = ("race", "screen")  # the policies whose single changes are raced
 LUCK = {1: 1.0 - GATE, 2: 0.011, 3: 0.0105}  # looks → the chance that they adopt what has no effect
 
 
@@ -43,8 +45,12 @@ def account(seen: Standing, rounds: Rounds) -> Account:
     )
 
 
-def power(seeds: int, purpose: Purpose) -> list[tuple[int, float]]:
-    """Per look of the seeds: after how many, and the effect in sd of a paired difference that passes there with 80 %."""
-    at = looks(seeds) if purpose is Purpose.HELDOUT else (seeds,)
+def power(plan: Plan) -> dict[str, list[tuple[int, float]]]:
+    """Of search and of held-out, per look: after how many seeds, and the effect in sd of a pair that passes there with 80 %."""
+    search = raced_looks(plan.seeds) if plan.policy in RACED else (plan.seeds,)
+    return {"search": _seen(search, Purpose.SEARCH), "heldout": _seen(looks(plan.heldout), Purpose.HELDOUT)}
+
+
+def _seen(at: tuple[int, ...], purpose: Purpose) -> list[tuple[int, float]]:
     rules = zip(at, rules_of(purpose, len(at)), strict=True)
     return [(n, smallest_seen(n, rule.passed)) for n, rule in rules if n >= LEAST_SEEDS]

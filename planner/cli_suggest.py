@@ -14,7 +14,6 @@ from planner.cli_slopes import belief_of, say_shaken, say_slopes, slopes_json
 from planner.cli_width import say_wrapped, short_change, short_effect, table_width, widest
 from planner.fill import Filler
 from planner.policy.screen import Belief
-from planner.seeds import Purpose
 from planner.standing import Course, Stage, Standing
 from planner.stats import LEAST_SEEDS, Paired, shrunk, spread
 from planner.trial import encode_change
@@ -23,6 +22,7 @@ from planner.verdict import Call, decimals, first_read, numbers, read_of, signed
 LEAST_ID = 5  # signs of a shortened id
 LEAST_CHANGE = 24  # columns of a change, before the seeds' numbers make room for it
 NOT_JUDGED = "not judged yet"
+SEEN = {"search": "search", "heldout": "held-out"}
 SPENT = {"screen": "in screens", "single": "in single trials", "heldout": "held-out", "judge": "judging nets"}
 
 Read = tuple[Course, Paired]
@@ -153,9 +153,7 @@ def _sentence(seen: Standing, course: Course, read: Paired, tau2: float, among: 
 
 def _say_account(seen: Standing, filler: Filler, talk: Talk) -> None:
     told, plan = account(seen, filler.rounds), filler.plan
-    if said := [
-        _power(p, n) for p, n in ((Purpose.SEARCH, plan.seeds), (Purpose.HELDOUT, plan.heldout)) if power(n, p)
-    ]:
+    if said := [_told_power(SEEN[name], looks) for name, looks in power(plan).items() if looks]:
         say_wrapped(f"seen with 80 %, in standard deviations of a pair: {'; '.join(said)}", talk)
     spent = ", ".join(f"{n:,} {SPENT[purpose]}" for purpose, n in told.plays.items() if n)
     talk.say(f"plays so far: {spent or 'none'}; {count(told.adoptions, 'adoption')}")
@@ -166,19 +164,15 @@ def _say_account(seen: Standing, filler: Filler, talk: Talk) -> None:
         )
 
 
-def _power(purpose: Purpose, seeds: int) -> str:
+def _told_power(of: str, looks: Sequence[tuple[int, float]]) -> str:
     """Search 0.39 after 55 seeds."""
-    told = power(seeds, purpose)
-    effects, at = (", ".join(words) for words in zip(*((f"{sd:.2f}", str(n)) for n, sd in told), strict=True))
-    return f"{'held-out' if purpose is Purpose.HELDOUT else 'search'} {effects} after {at} seeds"
+    effects, at = (", ".join(words) for words in zip(*((f"{sd:.2f}", str(n)) for n, sd in looks), strict=True))
+    return f"{of} {effects} after {at} seeds"
 
 
 def _account_json(seen: Standing, filler: Filler, belief: Belief | None) -> Any:
     told, plan = account(seen, filler.rounds), filler.plan
-    see = {
-        name: [{"seeds": n, "sd": sd} for n, sd in power(seeds, purpose)]
-        for name, seeds, purpose in (("search", plan.seeds, Purpose.SEARCH), ("heldout", plan.heldout, Purpose.HELDOUT))
-    }
+    see = {name: [{"seeds": n, "sd": sd} for n, sd in looks] for name, looks in power(plan).items()}
     return {
         "schema": "fleet.account/1",
         "decided": told.decided,

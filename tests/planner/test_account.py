@@ -12,6 +12,8 @@ from planner.stats import normal_cdf, t_quantile
 from planner.trial import READS
 from planner.verdict import HELDOUT
 
+from .conftest import plan_text
+
 
 def share_adopted(draws, looks):
     """Of runs without any effect, by the rules of held-out seeds."""
@@ -110,6 +112,14 @@ def test_a_policy_without_screens_has_no_slopes(farm):
     farm.plan("fill", "--count", "1")
     assert told(farm)["slopes"] is None
     assert json.loads(farm.plan("next", "--json").stdout)["pairs"] is None
+
+
+@pytest.mark.parametrize("policy", ["screen", "race"])
+def test_the_power_of_a_raced_search_is_that_of_its_looks(farm, policy):
+    farm.spool.plan.write_text(plan_text(policy=policy, seeds=55))
+    looks = told(farm)["power"]["search"]
+    assert [look["seeds"] for look in looks] == [14, 28, 55, 110, 220]
+    assert [round(look["sd"], 2) for look in looks[-3:]] == [0.57, 0.34, 0.21]
 
 
 def test_the_power_of_search_and_of_each_look_is_said_beforehand(farm):

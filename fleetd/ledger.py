@@ -179,9 +179,10 @@ class Ledger:
                     yield row, clean
 
     def reached(self, host: str) -> tuple[int, int]:
-        """How far `poll` has read that host's segment: the file's inode, and the offset behind the last line."""
+        """How far `poll` has read that host's segment: the file's inode, and the offset behind the line that it gave last."""
         seen = self._seen.get(host, _Seen())
-        return seen.inode, seen.offset
+        to_give = sum(len(line) + 1 for row, line in self._appended if row.host == host)
+        return seen.inode, seen.offset - to_give
 
     def go_on(self, reached: Mapping[str, tuple[int, int]]) -> None:
         """Let `poll` go on from where another object had reached; a segment that is another file now is read anew."""

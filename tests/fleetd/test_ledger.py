@@ -186,6 +186,19 @@ def test_poll_gives_only_what_is_new_of_every_segment(ledger):
     assert [(row.host, row.seq) for row in reader.poll()] == [("other", 2)]
 
 
+def test_reading_has_reached_the_row_that_was_given_last_also_of_several_appended_at_once(ledger):
+    ledger.poll()
+    ledger.append("calber", [NOTE])
+    ledger.poll()
+    ledger.append("calber", [NOTE, NOTE | {"reason": "longer"}])
+    ledger.append("ada", [NOTE])
+    ledger.append("calber", [NOTE])
+    for row, line in ledger.poll_lines():
+        _, end = ledger.reached(row.host)
+        (there,) = ledger.rows_at(row.host, [(end - 1 - len(line), end - 1)])
+        assert (there.host, there.seq) == (row.host, row.seq)
+
+
 def test_rows_are_given_once_also_after_an_append_of_one_s_own(ledger):
     ledger.append("calber", [NOTE])
     assert len(ledger.poll()) == 1

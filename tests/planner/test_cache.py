@@ -143,6 +143,24 @@ def test_feedback_on_a_trial_on_the_shelf_is_about_it(kept):
     assert quick.rounds.opinions == fresh.rounds.opinions != ()
 
 
+def test_verdicts_that_one_process_wrote_at_once_are_where_it_says(farm, tmp_path, monkeypatch):
+    long_lived = filler(farm, tmp_path)
+    farm.plan("fill", "--depth", "3")
+    farm.run()
+    long_lived.look()
+    with long_lived.alone():
+        assert len(long_lived.settle()[1]) > 1
+    monkeypatch.setattr(filing, "LONG", 1)
+    farm.plan("fill", "--depth", "2")
+    farm.run()
+    long_lived.look()
+    assert shelf(farm, tmp_path)
+    assert same(farm, tmp_path)
+    fresh = filler(farm)
+    fresh.look()
+    assert [ruling.key for ruling in long_lived.history()] == [ruling.key for ruling in fresh.history()] != []
+
+
 def of_another_version(path):
     path.write_bytes(path.read_bytes().replace(cache.sources().encode(), b"0" * 16, 1))
 
@@ -154,8 +172,8 @@ def of_another_plan(path):
 def with_another_row(path):
     """As somebody would write who knows the format: the checksum is right, and a row is not where it is said to be."""
     head, _, rest = path.read_bytes().partition(b"\n")
-    lines, places = marshal.loads(rest)
-    rest = marshal.dumps((lines, [(host, seq, start + 1, end) for host, seq, start, end in places]))
+    *lines, places = marshal.loads(rest)
+    rest = marshal.dumps((*lines, [(host, seq, start + 1, end) for host, seq, start, end in places]))
     path.write_bytes(json.dumps(json.loads(head) | {"crc": cache.zlib.crc32(rest)}).encode() + b"\n" + rest)
 
 

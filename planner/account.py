@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planner.facts import REPLACED
 from planner.plan import Plan
 from planner.rounds import Rounds
+from planner.rows import REPLACED
 from planner.seeds import Purpose
 from planner.standing import Standing
 from planner.stats import GATE, LEAST_SEEDS, looks, raced_looks, smallest_seen

@@ -8,7 +8,7 @@ stay. One that cannot be applied is no error and no secret: `lapsed` says why.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from planner.facts import Ruling
+from planner.rows import Ruling
 from planner.space import Space, Variable
 from planner.trial import Key, player_hash
 

@@ -10,12 +10,15 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final, TypeVar
 
-from planner.facts import Attempt, Facts, ScreenRow
+from planner.facts import Facts
+from planner.rows import Attempt, ScreenRow
+from planner.sheaf import Rules
 
 LEAST: Final = 20  # plays that both have made
 
 Build = tuple[str, str | None, tuple[str, ...]]  # under which rules, its name, and the command that played
 Play = tuple[str, str, int, int]  # a trial's id, its purpose, the seed, the side
+Names = Mapping[Build, Build]  # of those that agree with another: the first of them in order
 Scores = Mapping[Play, float | None]  # None: more than one, so that nothing agrees with it
 _Row = TypeVar("_Row", Attempt, ScreenRow)
 
@@ -51,12 +54,30 @@ def compared(attempts: Iterable[Attempt], screens: Iterable[ScreenRow]) -> list[
     return [pair for pair in found if pair.plays]
 
 
-def pooled(facts: Facts) -> tuple[Sequence[Attempt], Sequence[ScreenRow]]:
-    """The trials' and the screens' rows, those of builds that agree under the name of the first of them in order."""
+def pooled(facts: Facts) -> tuple[Sequence[Attempt], Sequence[ScreenRow], Names]:
+    """The trials' and the screens' rows that are not on the shelf, under the names of their builds, and those names.
+
+    What several builds have read is never on the shelf.
+    """
     attempts, screens = facts.attempts(), facts.screens()
     if not (names := _names(compared(attempts, screens))):
-        return attempts, screens
-    return [_named(row, names) for row in attempts], [_named(row, names) for row in screens]
+        return attempts, screens, names
+    return [_named(row, names) for row in attempts], [_named(row, names) for row in screens], names
+
+
+def renamed(names: Names) -> Mapping[Rules, Rules]:
+    """The same in words."""
+    return {_told_rules(build): _told_rules(name) for build, name in names.items()}
+
+
+def rules_of(row: Attempt | ScreenRow) -> Rules:
+    """What its scores hold under: rules, build and census, in words."""
+    return _told_rules(_build(row))
+
+
+def _told_rules(build: Build) -> Rules:
+    rules, name, census = build
+    return rules, str(name), str(census)
 
 
 def _build(row: Attempt | ScreenRow) -> Build:
@@ -88,7 +109,7 @@ def _told(score: float | None) -> str:
     return "more than one score" if score is None else repr(score)
 
 
-def _names(pairs: Sequence[Compared]) -> Mapping[Build, Build]:
+def _names(pairs: Sequence[Compared]) -> Names:
     """A build joins those that it agrees with, unless one of them differs from it."""
     differ = {frozenset((pair.one, pair.other)) for pair in pairs if pair.differs}
     groups: dict[Build, frozenset[Build]] = {}
@@ -99,7 +120,7 @@ def _names(pairs: Sequence[Compared]) -> Mapping[Build, Build]:
     return {build: min(group, key=str) for build, group in groups.items()}
 
 
-def _named(row: _Row, names: Mapping[Build, Build]) -> _Row:
+def _named(row: _Row, names: Names) -> _Row:
     build = _build(row)
     _, name, census = names.get(build, build)
     return row if (name, census) == build[1:] else replace(row, reads=replace(row.reads, build=name, census=census))

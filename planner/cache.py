@@ -7,7 +7,8 @@ segment is the same file with the same bytes at its beginning, before where read
 any doubt means to read anew.
 
     1st line   {"schema", "sources", "plan", "spool", "segments": {host: [inode, offset, crc, gaps]}, "crc": of the rest}
-    the rest   Python's marshal of ([(a shelf's line), …], [(host, seq, start, end), …]): a tenth of the time that JSON takes
+    the rest   Python's marshal of ([(a trial's line), …], [(a screen's), …], [(host, seq, start, end), …]): a tenth of the
+               time that JSON takes
 
 Beside it, NAME.slopes tells how far the slopes were followed (policy/memory.py): a first line without segments, and the rest.
 """
@@ -28,7 +29,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from fleetd import encode_json
-from planner.shelf import Line, Place
+from planner.sheaf import Filed, Told
+from planner.shelf import Line
+from planner.trial import Place
 
 SCHEMA: Final = "fleet.cache/1"
 ENDS: Final = 4096  # bytes of a segment's beginning, and of what was read last, that are looked at
@@ -46,6 +49,7 @@ class Kept:
 
     reached: Reached
     lines: Sequence[Line]
+    screens: Sequence[Filed]
     places: Sequence[Place]
     gaps: Mapping[str, Sequence[Gap]]
 
@@ -81,10 +85,11 @@ class Cache:
         for host, (inode, offset, crc, gaps) in head["segments"].items():
             if crc != self._looked_at(host, inode, offset, gaps):
                 raise ValueError(f"{host}'s segment is another")
-        lines, places = marshal.loads(rest)  # noqa: S302 -- our own file, which nobody else may write
+        lines, screens, places = marshal.loads(rest)  # noqa: S302 -- our own file, which nobody else may write
         return Kept(
             reached={host: (inode, offset) for host, (inode, offset, *_) in head["segments"].items()},
             lines=[*map(Line._make, lines)],
+            screens=[Filed(Told._make(told), *rest) for told, *rest in screens],
             places=[_place(place) for place in places],
             gaps={host: [(start, end) for start, end in gaps] for host, (*_, gaps) in head["segments"].items()},
         )
@@ -93,7 +98,8 @@ class Cache:
         """Keep it, whole or not at all; where that cannot be, there is none."""
         if self.path is None:
             return
-        rest = marshal.dumps(([*map(tuple, kept.lines)], [*kept.places]))
+        screens = [(tuple(told), *rest) for told, *rest in kept.screens]
+        rest = marshal.dumps(([*map(tuple, kept.lines)], screens, [*kept.places]))
         with contextlib.suppress(OSError):
             segments = {}
             for host, (inode, offset) in kept.reached.items():

@@ -13,10 +13,10 @@ from planner.cli_rounds import reward_json, reward_table, round_json, round_line
 from planner.cli_slopes import pairs_read
 from planner.cli_width import say_wrapped, short_change, short_effect, short_name, table_width, widest, wrapped
 from planner.due import Order, blocks_due
-from planner.facts import Ruling
 from planner.opinion import Feedback
 from planner.policy import turns
 from planner.reward_turns import standing_rewards
+from planner.rows import Ruling
 from planner.screen import Screen
 from planner.seeds import Purpose
 from planner.space import DIRECTIONS

@@ -1,18 +1,25 @@
-"""Filing: which trials go on the shelf, and the cache of a ledger. What is filed away is read again where it is asked for."""
+"""Filing: what goes on the shelf, and the cache of a ledger. What lies there is read again where it is asked for."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fleetd import BadData, Ledger, Row
+from planner.builds import rules_of
 from planner.cache import Cache, Gap, Kept
-from planner.facts import Attempt, Facts, Ruling
+from planner.facts import Facts
 from planner.residuals import by_host
+from planner.rows import Attempt, Ruling, ScreenRow
+from planner.screen import Shake, stray_screen
+from planner.screened import told_of
 from planner.seeds import Draw, Purpose, stray
-from planner.shelf import Line, Place, Shelf
+from planner.sheaf import Filed
+from planner.shelf import Line
 from planner.standing import Standing, line_of
-from planner.trial import Key
+from planner.trial import Key, Place
 from planner.verdict import read_of
 
-LONG = 4_000_000  # bytes that were read anew: so much is worth to be kept
+LONG = 1_000_000  # bytes that were read anew: so much is worth to be kept
+LINE = 32  # and so many for each line that is written again with it
 
 
 class Reader:
@@ -35,7 +42,7 @@ class Reader:
 
     def keep(self, facts: Facts, seen: Standing) -> None:
         """When much was read anew, shelve what is decided and write the cache."""
-        if self._new < LONG:
+        if self._new < max(LONG, LINE * (len(facts.shelf.lines) + len(facts.shelf.screens))):
             return
         self._new = 0
         keys = facts.keys()
@@ -43,13 +50,13 @@ class Reader:
             return
         filed = list(lines_of(facts, seen, self._places))
         away = {(host, seq) for line in filed for host, seq, _, _ in line.rows}
-        lines = sorted([*facts.shelf.lines.values(), *filed])
         places = sorted((self._places[key] for key in keys - away), key=tuple)
+        facts.shelve(filed, self._fetch)
+        lines, screens = sorted(facts.shelf.lines.values()), sorted(facts.shelf.screens.values())
         reached = {host: self._ledger.reached(host) for host in self._ledger.hosts()}
         for host, (_, offset) in reached.items():
             self._gap_to(host, offset)
-        self._cache.write(Kept(reached=reached, lines=lines, places=places, gaps=self._gaps))
-        facts.shelve(filed, self._fetch)
+        self._cache.write(Kept(reached=reached, lines=lines, screens=screens, places=places, gaps=self._gaps))
 
     def _recall(self, facts: Facts) -> None:
         if (kept := self._cache.read()) is None:
@@ -61,7 +68,7 @@ class Reader:
         self._ledger.go_on(kept.reached)
         self._ends = {host: offset for host, (_, offset) in kept.reached.items()}
         self._gaps = {host: [*gaps] for host, gaps in kept.gaps.items()}
-        facts.shelf = Shelf({line.id: line for line in kept.lines}, self._fetch)
+        facts.shelve([*kept.lines, *kept.screens], self._fetch)
         facts.add(rows)
 
     def _polled(self) -> Iterator[Row]:
@@ -103,8 +110,36 @@ def _segments(places: Iterable[Place]) -> dict[str, list[Place]]:
     return found
 
 
-def lines_of(facts: Facts, seen: Standing, places: Mapping[Key, Place]) -> Iterator[Line]:
-    """The trials of one variable that have one verdict, which keeps the best, and nothing odd about them."""
+def lines_of(facts: Facts, seen: Standing, places: Mapping[Key, Place]) -> Iterator[Line | Filed]:
+    """What may lie on the shelf, of all that is not there yet."""
+    yield from _trials(facts, seen, places)
+    yield from _screens(facts, seen, places)
+
+
+def _screens(facts: Facts, seen: Standing, places: Mapping[Key, Place]) -> Iterator[Filed]:
+    """The screens of mirrored pairs that have ended, were read by one build, and have nothing odd about them."""
+    read: dict[str, list[ScreenRow]] = {}
+    for row in sorted(facts.screens(), key=lambda row: row.key):
+        read.setdefault(row.screen.id, []).append(row)
+    barred = {screen.id for screen in seen.screened.alive.values()} | facts.voided_screens()
+    for id_ in read.keys() - barred:
+        rows = read[id_]
+        if (
+            rows[0].screen.shake is Shake.MIRRORED
+            and len(set(map(rules_of, rows))) == 1
+            and not stray_screen(rows[0].screen)
+        ):
+            yield Filed(
+                told=told_of(rows),
+                plays=sum(row.reads.plays for row in rows),
+                busy_s=math.fsum(row.busy_s for row in rows),
+                hosts=[(host, of.n, of.mean, of.se) for host, of in by_host((r.key[0], r.reads) for r in rows).items()],
+                rows=[places[row.key] for row in rows],
+            )
+
+
+def _trials(facts: Facts, seen: Standing, places: Mapping[Key, Place]) -> Iterator[Line]:
+    """Those of one variable that have one verdict, which keeps the best, and nothing odd about them."""
     attempts: dict[str, list[Attempt]] = {}
     for attempt in facts.attempts():
         attempts.setdefault(attempt.trial.id, []).append(attempt)

@@ -16,7 +16,7 @@ from fleetd import BadData, Job, Ledger, NotFound, Row, Spool, new_id, only_one,
 from planner.builds import Compared, compared
 from planner.cache import Cache
 from planner.due import Order, blocks_due, plays_expected
-from planner.facts import REPLACED, Attempt, Facts, Ruling
+from planner.facts import Facts
 from planner.filing import Reader
 from planner.net_round import LESSON, Judge, Lesson, NetFile, decode_judge, decode_lesson
 from planner.opinion import Feedback, Subject
@@ -26,6 +26,7 @@ from planner.residuals import HostReads, dealt, rows_of
 from planner.round_due import may_learn, round_due
 from planner.round_jobs import ROUND_KINDS, round_job, round_row
 from planner.rounds import Rounds, judge_round, rounds_of
+from planner.rows import REPLACED, Attempt, Ruling
 from planner.screen import SCREEN, Screen, decode_screen, encode_screen
 from planner.seeds import Draw, Purpose
 from planner.shared import giving_way

@@ -12,10 +12,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from planner.builds import pooled
+from planner.builds import Names, pooled, renamed
 from planner.facts import Facts
 from planner.screen import Shake
-from planner.stats import Paired, normal_cdf, paired, together
+from planner.shelf import Shelf
+from planner.stats import Paired, normal_cdf, paired, together, told
 from planner.trial import Key, Reads
 
 LEAST = 5  # reads of a trial, by the host and by the others
@@ -26,14 +27,29 @@ HostReads = Mapping[str, Paired]  # host → its differences of one trial
 
 def dealt(facts: Facts) -> list[HostReads]:
     """What several hosts read of one trial, by trial, purpose, build and rules."""
-    attempts, screens = pooled(facts)
+    attempts, screens, names = pooled(facts)
     read = [(a.key, (a.trial.id, str(a.purpose)), a.reads) for a in attempts]
     read += [(row.key, ("mirrored", ""), row.reads) for row in screens if row.screen.shake is Shake.MIRRORED]
     found: dict[tuple[str, ...], list[tuple[str, Reads]]] = {}
     for key, about, reads in read:
-        found.setdefault((*about, str(reads.build), str(reads.rules), str(reads.census)), []).append((key[0], reads))
-    shared = [by_host(rows) for rows in found.values() if len({host for host, _ in rows}) > 1]
-    return [*shared, *facts.shelf.by_host()]
+        under = str(reads.rules), str(reads.build), str(reads.census)
+        found.setdefault((*about, *under), []).append((key[0], reads))
+    mirrored = {about[2:]: by_host(found.pop(about)) for about in [about for about in found if about[0] == "mirrored"]}
+    several = [by_host(rows) for rows in found.values() if len({host for host, _ in rows}) > 1]
+    return [*several, *facts.shelf.by_host(), *_with_shelved(mirrored, facts.shelf, names)]
+
+
+def _with_shelved(mirrored: Mapping[tuple[str, ...], HostReads], shelf: Shelf, names: Names) -> list[HostReads]:
+    """What hosts read of mirrored pairs, by rules, where several did."""
+    found: dict[tuple[str, ...], dict[str, list[Paired]]] = {}
+    for rules, hosts in mirrored.items():
+        found[rules] = {host: [read] for host, read in hosts.items()}
+    common = renamed(names)
+    for filed in sorted(shelf.screens.values()):
+        of = found.setdefault(common.get(filed.told.rules, filed.told.rules), {})
+        for host, n, mean, se in filed.hosts:
+            of.setdefault(host, []).append(told(n, mean, se))
+    return [{host: together(reads) for host, reads in of.items()} for of in found.values() if len(of) > 1]
 
 
 def rows_of(facts: Facts, host: str) -> list[Key]:

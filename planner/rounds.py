@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fleetd import Outcome
-from planner.facts import REPLACED, Facts, Learned, Ruling
+from planner.facts import Facts
 from planner.net_round import Judge, Lesson, NetFile
 from planner.opinion import Opinion
+from planner.rows import REPLACED, Learned, Ruling
 from planner.seeds import Draw, Purpose, stray
 from planner.standing import Stage, failure_of, stage_of
 from planner.stats import Paired, past_gate
@@ -98,7 +99,7 @@ def rounds_of(facts: Facts, alive: Mapping[str, Task]) -> Rounds:
         opinions=tuple(facts.opinions()),
         plays=sum(a.reads.plays for a in judged),
         busy_s=sum(a.busy_s for a in (*learned, *judged)),
-        trials_s=math.fsum([*(a.busy_s for a in facts.attempts()), *facts.shelf.busy_s()]),
+        trials_s=math.fsum([*(row.busy_s for row in (*facts.attempts(), *facts.screens())), *facts.shelf.busy_s()]),
     )
 
 

@@ -16,7 +16,7 @@ so that they are right on average. What leaves a range is cut at its bound.
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import gt
@@ -187,16 +187,22 @@ def in_steps(screen: Screen, seeds: Sequence[int]) -> Vector:
     return (one - other) / (2 * _columns(screen).step)
 
 
-def centre_in_steps(screen: Screen) -> Vector:
-    """Where its pairs lie round, (D,)."""
+def frame_in_steps(screen: Screen) -> tuple[Vector, Vector, Vector]:
+    """Where its pairs lie round, and how far down and up each variable goes, (D,) each."""
     by = _columns(screen)
-    return by.centre / by.step
+    return by.centre / by.step, by.low / by.step, by.high / by.step
 
 
 def screen_id(axes: Sequence[Axis], shake: Shake, seconds: float, seeds: Span) -> str:
     """A name for the screen: s and ten hex digits."""
     what = [[[*_listed(axis)] for axis in axes], str(shake), float(seconds), seeds.low, seeds.high]
     return "s" + hashlib.sha256(encode_json(what)).hexdigest()[:10]
+
+
+def shape_of(variables: Iterable[tuple[str, float, float, float, bool]]) -> str:
+    """A name for a space: the names, steps, bounds of its variables, and whether they are whole, in order."""
+    what = [[name, float(step), float(low), float(high), int(whole)] for name, step, low, high, whole in variables]
+    return hashlib.sha256(encode_json(what)).hexdigest()[:16]
 
 
 def _listed(axis: Axis) -> tuple[Any, ...]:

@@ -1,22 +1,15 @@
-"""What screens have read: differences by screen and seed. Any pair counts, whatever became of its job. Pure."""
+"""What screens have read, put together from their rows. Any pair counts, whatever became of its job. Pure."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
-from planner.facts import ScreenRow
+from planner.builds import Names, renamed, rules_of
+from planner.rows import ScreenRow
 from planner.screen import Screen
-from planner.seeds import Draw
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sheaf:
-    """One screen's reads under one build and set of rules."""
-
-    screen: Screen
-    differences: Mapping[int, float]  # seed → one side's score less the other's
-    rules: tuple[str, ...]  # build, rules and census
-    at: str
+from planner.seeds import Draw, Purpose, astray, joined
+from planner.sheaf import Differences, Rules, Sheaf, Told, mark_of, sheaf_of
+from planner.shelf import Shelf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +19,7 @@ class Screened:
     sheaves: tuple[Sheaf, ...] = ()
     alive: Mapping[str, Screen] = field(default_factory=dict)  # job → what it reads
     draws: tuple[Draw, ...] = ()
+    stray: str | None = None  # what is wrong with the seeds of one
     plays: int = 0
 
     @property
@@ -34,22 +28,53 @@ class Screened:
         return sum(len(screen.seeds) for screen in self.alive.values())
 
 
-def screened(rows: Iterable[ScreenRow], alive: Mapping[str, Screen]) -> Screened:
-    """The same for the rows in any order; of a pair that was read twice, what stands first by host and seq counts."""
+def screened(rows: Iterable[ScreenRow], alive: Mapping[str, Screen], shelf: Shelf, names: Names) -> Screened:
+    """The same for the rows in any order, builds under their common `names`; `rows` are those that are not on the shelf."""
     ordered = sorted(rows, key=lambda row: row.key)
-    found: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
+    found: dict[tuple[str, Rules], list[ScreenRow]] = {}
     for row in ordered:
-        rules = str(row.reads.build), str(row.reads.rules), str(row.reads.census)
-        told = found.setdefault(
-            (row.screen.id, rules), {"screen": row.screen, "rules": rules, "at": "", "differences": {}}
-        )
-        told["at"] = max(told["at"], row.at)
-        told["differences"] = {**row.differences, **told["differences"]} if told["differences"] else row.differences
-    sheaves = [Sheaf(**told) for told in found.values() if told["differences"]]
+        found.setdefault((row.screen.id, rules_of(row)), []).append(row)
+    own = [sheaf_of(told_of(of), of[0].screen, merged(of)) for of in found.values()]
     known = {row.screen.id: row.screen for row in ordered} | {screen.id: screen for screen in alive.values()}
+    seeds = joined([*shelf.searched(), *(screen.seeds for screen in known.values())])
     return Screened(
-        sheaves=tuple(sorted(sheaves, key=lambda sheaf: (sheaf.screen.pairs, sheaf.screen.id, sheaf.rules))),
+        sheaves=tuple(sorted([*_named(shelf.sheaves(), names), *own], key=attrgetter("told"))),
         alive=dict(alive),
-        draws=tuple(screen.draw for screen in known.values()),
-        plays=sum(row.reads.plays for row in ordered),
+        draws=tuple(Draw(span, Purpose.SEARCH, "screens") for span in seeds),
+        stray=astray(screen.draw for screen in known.values()),
+        plays=sum(row.reads.plays for row in ordered) + sum(filed.plays for filed in shelf.screens.values()),
     )
+
+
+def _named(sheaves: Iterable[Sheaf], names: Names) -> Iterable[Sheaf]:
+    common = renamed(names)
+    return (
+        (replace(s, told=s.told._replace(rules=common.get(s.told.rules, s.told.rules))) for s in sheaves)
+        if common
+        else sheaves
+    )
+
+
+def told_of(rows: Sequence[ScreenRow]) -> Told:
+    """Of one screen's rows under one build and set of rules, in the order of their keys."""
+    first, differences = rows[0], merged(rows)
+    screen = first.screen
+    return Told(
+        pairs=screen.pairs,
+        id=screen.id,
+        rules=rules_of(first),
+        at=max(row.at for row in rows),
+        seconds=screen.seconds,
+        shape=first.shape,
+        low=screen.seeds.low,
+        high=screen.seeds.high,
+        n=len(differences),
+        mark=first.mark if len(rows) == 1 else mark_of(differences),
+    )
+
+
+def merged(rows: Sequence[ScreenRow]) -> Differences:
+    """Of a pair that was read twice, what stands first by host and seq counts."""
+    if len(rows) == 1:
+        return rows[0].differences
+    return {seed: difference for row in reversed(rows) for seed, difference in row.differences.items()}

@@ -62,6 +62,15 @@ class Draw:
         return f"its held-out seeds {self.span.low} to {self.span.high - 1} were drawn for {other.whose}, too"
 
 
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """The same seeds in order, with those that lie side by side as one span."""
+    found: list[Span] = []
+    for span in sorted(spans):
+        begun = found.pop() if found and span.low <= found[-1].high else span
+        found.append(Span(begun.low, max(begun.high, span.high)))
+    return found
+
+
 def fresh(purpose: Purpose, count: int, draws: Iterable[Draw]) -> Span:
     """The next `count` seeds of that purpose which nobody drew; raises BadData when the range is used up."""
     allowed = RANGES[purpose]

@@ -1,19 +1,19 @@
-"""The shelf: trials that were decided long ago, each as one line of what the standing takes from it.
+"""The shelf: trials that were decided long ago and screens that were read, each as one line of what the standing takes from it.
 
-A line names the rows that it was made of, so that a trial is opened again, from the ledger itself, where more than the line is
+A line names the rows that it was made of, so that it is opened again, from the ledger itself, where more than the line is
 asked for, or where a new row is about it. What is on the shelf no void row names, and no verdict but one that keeps the best.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from fleetd import Row
-from planner.seeds import Draw, Purpose, Span
+from planner.seeds import Draw, Purpose, Span, joined
+from planner.sheaf import Filed, Opened, Sheaf, read_again
 from planner.stats import Paired, told
-from planner.trial import Change, Key, Trial
-
-Place = tuple[str, int, int, int]  # a row: host, seq, and the offsets in its segment, newline not included
+from planner.trial import Change, Key, Place, Trial
 
 
 class Line(NamedTuple):
@@ -59,28 +59,48 @@ def no_rows(_: Sequence[Place]) -> list[Row]:
 
 @dataclass(slots=True)
 class Shelf:
-    """Lines by trial, and how to read the rows behind them."""
+    """Lines by trial and by screen, and how to read the rows behind them."""
 
     lines: dict[str, Line] = field(default_factory=dict)
+    screens: dict[str, Filed] = field(default_factory=dict)
     fetch: Callable[[Sequence[Place]], list[Row]] = no_rows
     _by_key: dict[Key, str] | None = None
+    _sheaves: list[Sheaf] | None = None
+    _searched: list[Span] | None = None
 
-    def trial_of(self, key: Key) -> str | None:
-        """Whose row that is."""
-        if not self.lines:
-            return None
+    def whose(self, key: Key) -> str | None:
+        """The id of the trial or screen whose row that is."""
         if self._by_key is None:
-            self._by_key = {(host, seq): line.id for line in self.lines.values() for host, seq, _, _ in line.rows}
+            of = [(id_, line.rows) for id_, line in self.lines.items()]
+            of += [(id_, filed.rows) for id_, filed in self.screens.items()]
+            self._by_key = {(host, seq): id_ for id_, rows in of for host, seq, _, _ in rows}
         return self._by_key.get(key)
 
-    def rows(self, line: Line) -> list[Row]:
-        return self.fetch(line.rows)
+    def has(self, id_: str) -> bool:
+        return id_ in self.lines or id_ in self.screens
 
     def take(self, ids: Iterable[str]) -> list[Row]:
-        """The rows of these trials, which are on the shelf no more."""
-        return [row for id_ in ids if (line := self.lines.pop(id_, None)) for row in self.rows(line)]
+        """The rows of these trials and screens, which are on the shelf no more."""
+        rows: list[Row] = []
+        for id_ in ids:
+            if filed := self.screens.pop(id_, None):
+                self._sheaves = self._searched = None
+            if line := self.lines.pop(id_, None) or filed:
+                rows += self.fetch(line.rows)
+        return rows
+
+    def sheaves(self) -> list[Sheaf]:
+        """What the screens have read, in order."""
+        if self._sheaves is None:
+            filed = sorted(self.screens.values())
+            self._sheaves = [Sheaf(of.told, partial(self._opened, of.rows)) for of in filed]
+        return self._sheaves
+
+    def _opened(self, rows: Sequence[Place]) -> Opened:
+        return read_again(self.fetch(rows))
 
     def plays(self) -> dict[Purpose, int]:
+        """Of trials."""
         lines = self.lines.values()
         return {
             Purpose.SEARCH: sum(line.plays for line in lines),
@@ -88,18 +108,26 @@ class Shelf:
         }
 
     def busy_s(self) -> list[float]:
-        """Of each job."""
-        return [busy for line in self.lines.values() for busy in line.busy_s]
+        """Of each job, or of all of a screen's."""
+        of_trials = [busy for line in self.lines.values() for busy in line.busy_s]
+        return [*of_trials, *(filed.busy_s for filed in self.screens.values())]
 
     def read_rows(self) -> Iterator[Key]:
         """The rows with reads."""
-        return ((host, seq) for line in self.lines.values() for host, seq, _, _ in line.rows[:-1])
+        yield from ((host, seq) for line in self.lines.values() for host, seq, _, _ in line.rows[:-1])
+        yield from ((host, seq) for filed in self.screens.values() for host, seq, _, _ in filed.rows)
 
     def by_host(self) -> Iterator[dict[str, Paired]]:
         """What hosts read of the trials that they shared, by trial and purpose."""
         for line in (line for line in self.lines.values() if line.hosts):
             for purpose in {of for of, *_ in line.hosts}:
                 yield {host: told(n, mean, se) for of, host, n, mean, se in line.hosts if of == purpose}
+
+    def searched(self) -> list[Span]:
+        """What screens drew."""
+        if self._searched is None:
+            self._searched = joined(Span(of.told.low, of.told.high) for of in self.screens.values())
+        return self._searched
 
     def draws(self) -> list[Draw]:
         """What was drawn for held-out."""

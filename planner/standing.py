@@ -10,7 +10,8 @@ from typing import Any
 from fleetd import Outcome
 from planner.best import Best, best_of
 from planner.builds import pooled
-from planner.facts import NOT_READ, REPLACED, Attempt, Ended, Facts, Judged, Ruling
+from planner.facts import Facts
+from planner.rows import NOT_READ, REPLACED, Attempt, Ended, Judged, Ruling
 from planner.screen import Screen
 from planner.screened import Screened, screened
 from planner.seeds import Draw, Purpose, Span, astray
@@ -183,8 +184,8 @@ def standing(facts: Facts, space: Space, under_way: Mapping[str, Block | Screen]
     facts.open(
         [line.id for line in facts.shelf.lines.values() if line.event == "replaced" and line.defaults == best.defaults]
     )
-    attempts, read = pooled(facts)
-    seen, shelf = screened(read, screens), facts.shelf
+    attempts, read, names = pooled(facts)
+    seen, shelf = screened(read, screens, facts.shelf, names), facts.shelf
     courses, draws = _courses(attempts, [ruling for ruling in facts.rulings() if _stands(ruling, best)], alive)
     lines = sorted([*map(line_of, courses.values()), *shelf.lines.values()])
     pass_ = max((line.pass_ for line in lines), default=1)
@@ -194,7 +195,7 @@ def standing(facts: Facts, space: Space, under_way: Mapping[str, Block | Screen]
         best=best,
         courses=Courses(courses, shelf, lines),
         draws=_sorted([*draws, *shelf.draws(), *seen.draws, *_searched(tally)]),
-        overlap=astray([*asked, *shelf.asked(), *seen.draws]),
+        overlap=astray([*asked, *shelf.asked()]) or seen.stray,
         plays=plays,
         screened=seen,
         single_plays=plays[Purpose.SEARCH] - seen.plays,
@@ -223,7 +224,7 @@ def _shelved(shelf: Shelf, line: Line) -> Course:
 
 def _opened(shelf: Shelf, line: Line) -> Course:
     """What its rows say."""
-    (row, *_) = rows = shelf.rows(line)
+    (row, *_) = rows = shelf.fetch(line.rows)
     facts = Facts(str(row.body["payload"]["name"]))
     facts.add(rows)
     return _courses(facts.attempts(), facts.rulings(), {})[0][line.id]

@@ -43,6 +43,7 @@ PASS_MOST = 1_000_000_000
 NO_CHANGE: Mapping[str, None] = {"variable": None, "from": None, "to": None}  # said of none, or of many
 
 Key = tuple[str, int]  # where a row stands: (host, seq)
+Place = tuple[str, int, int, int]  # a row: host, seq, and the offsets in its segment, newline not included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,9 @@ from typing import Any, TypeGuard
 from fleetd import BadData, Row, count, decode_json
 from planner.best import Best
 from planner.builds import pooled
-from planner.facts import Attempt, Facts
+from planner.facts import Facts
 from planner.reading import PLAYERS
+from planner.rows import Attempt
 from planner.seeds import Draw, Purpose, meetings
 from planner.trial import READS, TRIAL, Key, decode_reads
 

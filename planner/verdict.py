@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from planner.facts import NOT_READ, REPLACED
+from planner.rows import NOT_READ, REPLACED
 from planner.seeds import Purpose
 from planner.standing import Course, Stage, Standing
 from planner.stats import LEAST_SEEDS, Paired, paired, past, seeds_needed, told

@@ -34,8 +34,9 @@ ENGINE_FLOORS = (
 PLANNER_FLOORS = (
     ("arena", "threads"),
     ("brain",),
-    ("census", "space", "seeds", "stats", "trial", "opinion", "screen", "shelf", "net_round", "train"),
+    ("census", "space", "seeds", "stats", "trial", "opinion", "screen", "sheaf", "shelf", "net_round", "train"),
     (
+        "rows",
         "facts",
         "builds",
         "cache",

@@ -15,9 +15,9 @@ import numpy as np
 from planner.policy import slopes as s
 from planner.policy.shaking import Shaken, shaken
 from planner.policy.slopes import Slopes, Vector
-from planner.policy.trail import Trail, marks
-from planner.screen import Screen, centre_in_steps, in_steps
-from planner.screened import Sheaf
+from planner.policy.trail import Trail, marks, told_of
+from planner.screen import frame_in_steps, in_steps
+from planner.sheaf import Sheaf
 
 FIRST: Final = 200  # mirrored pairs before the centre moves
 GROWTH: Final = 1.5  # of the longest shake, each time that SILENT pairs show nothing
@@ -27,8 +27,15 @@ READS: Final = 32  # screens whose points are kept: a screen is read for its slo
 STORED: Final = 64  # screens more than were stored: then the state is stored again
 STORED_BACK: Final = (0, 16, 128)  # which states: the newest, and those before screens that may come late
 
-Read = tuple[Vector, Vector]
-Shape = tuple[tuple[str, float, float, float, bool], ...]
+
+class Read(NamedTuple):
+    """What a screen tells of slopes."""
+
+    half: Vector  # (n, D), in steps: half of what sets the two sides of each pair apart
+    difference: Vector  # (n,) of scores
+    centre: Vector  # (D,), in steps
+    low: Vector
+    high: Vector
 
 
 class Store(Protocol):
@@ -64,36 +71,29 @@ class Memory:
         self.store = store
         self._recalled = False
         self._stored = 0  # screens
-        self._shapes: dict[str, Shape] = {}
-        self._alike: dict[Shape, Shape] = {}  # one of each
-        self._reads: dict[str, tuple[Sheaf, Read]] = {}
+        self._reads: dict[tuple[str, bytes], Read] = {}
         self._slopes: Trail[Slopes | None] = Trail()
         self._grown: Trail[Grown] = Trail()
-        self._shaken: tuple[list[Sheaf], Shaken | None] = ([], None)
-
-    def shape(self, screen: Screen) -> Shape:
-        """Of the space that it was made of."""
-        if (known := self._shapes.get(screen.id)) is None:
-            shape = tuple((a.name, a.step, a.low, a.high, a.whole) for a in screen.axes)
-            known = self._shapes[screen.id] = self._alike.setdefault(shape, shape)
-        return known
+        self._shaken: tuple[list[tuple[str, bytes]], Shaken | None] = ([], None)
 
     def read(self, sheaf: Sheaf) -> Read:
-        """Half of what sets the sides apart (n, D), and the differences (n,)."""
-        known, read = self._reads.get(sheaf.screen.id, (None, None))
-        if read is None or known is None or known.differences != sheaf.differences:
-            seeds = sorted(sheaf.differences)
-            read = in_steps(sheaf.screen, seeds), np.array([sheaf.differences[seed] for seed in seeds])
-            self._reads[sheaf.screen.id] = sheaf, read
+        """What it tells; of the last READS screens it is kept."""
+        told = sheaf.told.id, sheaf.told.mark
+        if (read := self._reads.get(told)) is None:
+            opened = sheaf.opened
+            seeds = sorted(opened.differences)
+            differences = np.array([opened.differences[seed] for seed in seeds])
+            read = Read(in_steps(opened.screen, seeds), differences, *frame_in_steps(opened.screen))
+            self._reads[told] = read
             if len(self._reads) > READS:
                 del self._reads[next(iter(self._reads))]
         return read
 
     def shaken(self, beside: list[Sheaf]) -> Shaken | None:
         known, found = self._shaken
-        if known != beside:
+        if known != (told := told_of(beside)):
             found = shaken(beside)
-            self._shaken = beside, found
+            self._shaken = told, found
         return found
 
     def followed(self, mirrored: list[Sheaf], known: Shaken) -> Slopes | None:
@@ -106,15 +106,19 @@ class Memory:
         return state
 
     def _taught(self, state: Slopes | None, sheaf: Sheaf) -> Slopes | None:
-        return s.learned(s.moved(state, centre_in_steps(sheaf.screen)), *self.read(sheaf)) if state else None
+        if state is None:
+            return None
+        read = self.read(sheaf)
+        return s.learned(s.moved(state, read.centre), read.half, read.difference)
 
     def _begun(self, early: list[Sheaf], known: Shaken) -> Slopes | None:
-        half, difference = joined([self.read(sheaf) for sheaf in early])
+        reads = [self.read(sheaf) for sheaf in early]
+        half, difference = joined(reads)
         variance, noise = spread_of(half, difference)
         if not noise:
             return None
         usual = max(known.curvature, 1e-3 * float(np.sqrt(noise)) / half.shape[1])
-        return s.begun(centre_in_steps(early[0].screen), variance, usual, noise)
+        return s.begun(reads[0].centre, variance, usual, noise)
 
     def growth(self, mirrored: list[Sheaf], known: Shaken | None) -> float:
         """Of the longest shake, as no slope showed."""
@@ -124,7 +128,7 @@ class Memory:
 
     def _growing(self, grown: Grown, sheaf: Sheaf) -> Grown:
         batch = (*grown.batch, sheaf)
-        if sum(len(of.differences) for of in batch) < SILENT:
+        if sum(of.told.n for of in batch) < SILENT:
             return Grown(grown.factor, batch)
         return Grown(grown.factor * (1.0 if _shows(*joined([self.read(of) for of in batch])) else GROWTH))
 
@@ -136,16 +140,14 @@ class Memory:
         if (data := self.store.recall()) is None:
             return
         stored = {state.mark: state for state in _decoded(data)}
-        self._slopes.rests_on = known
+        self._slopes.rests_on, taught = known, told_of(mirrored)
         for n, state in [(n, stored[mark]) for n, mark in enumerate(marks(known, mirrored), 1) if mark in stored]:
             self._stored = n
-            self._slopes.taught, self._slopes.states[n] = mirrored[:n], state.slopes
+            self._slopes.taught, self._slopes.states[n] = taught[:n], state.slopes
             if state.grown:
                 factor, pending = state.grown
-                self._grown.taught, self._grown.states[n] = (
-                    mirrored[:n],
-                    Grown(factor, tuple(mirrored[n - pending : n])),
-                )
+                self._grown.taught = taught[:n]
+                self._grown.states[n] = Grown(factor, tuple(mirrored[n - pending : n]))
 
     def _keep(self, mirrored: list[Sheaf], known: Shaken) -> None:
         if self.store is None or abs(len(mirrored) - self._stored) < STORED:
@@ -166,11 +168,12 @@ MEMORY: Final = Memory()
 
 def _early(mirrored: list[Sheaf]) -> int:
     """How many screens have the first FIRST pairs."""
-    return next(i for i, n in enumerate(accumulate(len(x.differences) for x in mirrored), 1) if n >= FIRST)
+    return next(i for i, n in enumerate(accumulate(x.told.n for x in mirrored), 1) if n >= FIRST)
 
 
-def joined(reads: Sequence[Read]) -> Read:
-    half, difference = zip(*reads, strict=True)
+def joined(reads: Sequence[Read]) -> tuple[Vector, Vector]:
+    """Of all of them: half of what sets the sides apart, and the differences."""
+    half, difference, *_ = zip(*reads, strict=True)
     return np.concatenate(half), np.concatenate(difference)
 
 

@@ -20,10 +20,10 @@ from planner.policy import slopes as s
 from planner.policy.asks import Ask, Leap, Move, Pairs, Terms
 from planner.policy.memory import FIRST, MEMORY
 from planner.policy.race import race
-from planner.policy.shaking import Shaken, is_beside
+from planner.policy.shaking import Shaken
 from planner.policy.slopes import Slopes, Vector
-from planner.screen import Axis, Shake
-from planner.screened import Sheaf
+from planner.screen import Axis, Shake, shape_of
+from planner.sheaf import Sheaf
 from planner.space import Variable
 from planner.standing import Course, Standing
 
@@ -74,26 +74,26 @@ def screen(standing: Standing, terms: Terms, room: int) -> list[Ask]:
 
 def fitting(standing: Standing, terms: Terms) -> list[Sheaf]:
     """What was read of the space as it is, under the newest build, rules and census: by the seeds, for a clock may be wrong."""
-    ours = tuple((v.name, v.step, v.low, v.high, v.type == "int") for v in terms.space.weights())
+    ours = shape_of((v.name, v.step, v.low, v.high, v.type == "int") for v in terms.space.weights())
     fit = [
         sheaf
         for sheaf in standing.screened.sheaves
-        if sheaf.screen.seconds == terms.seconds and MEMORY.shape(sheaf.screen) == ours
+        if sheaf.told.n and sheaf.told.seconds == terms.seconds and sheaf.told.shape == ours
     ]
-    newest = max(((sheaf.screen.seeds.low, sheaf.at, sheaf.rules) for sheaf in fit), default=(0, "", ("",)))[-1]
-    return [sheaf for sheaf in fit if sheaf.rules == newest]
+    newest = max(((told.low, told.at, told.rules) for told in (sheaf.told for sheaf in fit)), default=(0, "", ()))[-1]
+    return [sheaf for sheaf in fit if sheaf.told.rules == newest]
 
 
 def mirrored_of(fit: Iterable[Sheaf]) -> tuple[list[Sheaf], int]:
     """Those of mirrored pairs, and how many pairs that are."""
-    mirrored = [sheaf for sheaf in fit if not is_beside(sheaf)]
-    return mirrored, sum(len(sheaf.differences) for sheaf in mirrored)
+    mirrored = [sheaf for sheaf in fit if not sheaf.is_beside]
+    return mirrored, sum(sheaf.told.n for sheaf in mirrored)
 
 
 def believed(standing: Standing, terms: Terms) -> Belief:
     """What the screens say together."""
     fit = fitting(standing, terms)
-    known = MEMORY.shaken([sheaf for sheaf in fit if is_beside(sheaf)])
+    known = MEMORY.shaken([sheaf for sheaf in fit if sheaf.is_beside])
     mirrored, pairs = mirrored_of(fit)
     first = known.reach if known else REACH
     growth = 1.0 if any(map(_adopted, standing.leaps)) else MEMORY.growth(mirrored, known)

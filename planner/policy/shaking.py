@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from planner.policy.slopes import Vector
-from planner.screen import PARTS, Screen, Shake
-from planner.screened import Sheaf
+from planner.screen import PARTS, Screen
+from planner.sheaf import Opened, Sheaf
 
 GRID: Final = np.geomspace(0.01, 1000.0, 90)  # standard deviations of a pair: what is lost at most, and at one step
 
@@ -35,11 +35,12 @@ class Shaken:
 
 def shaken(sheaves: list[Sheaf]) -> Shaken | None:
     """None before as many pairs have been read as two of each length."""
-    rows = [(_length(sheaf.screen, seed), lost) for sheaf in sheaves for seed, lost in _losses(sheaf)]
+    read = [sheaf.opened for sheaf in sheaves]
+    rows = [(_length(of.screen, seed), lost) for of in read for seed, lost in _losses(of)]
     if sum(length > 0 for length, _ in rows) < 2 * PARTS:
         return None
     length, lost = np.array(rows).T
-    all_, d = length > 0, len(sheaves[0].screen.axes)
+    all_, d = length > 0, len(read[0].screen.axes)
     longest = length >= length.max() * (1 - 1e-9)
     sd = float(np.std(lost[all_], ddof=1))
     if not sd:
@@ -67,8 +68,8 @@ def _lost_at_most(lost: Vector) -> float | None:
     return max(mean, 0.0) + SHOWN * max(error, float(GRID[0])) if mean <= SHOWN * error else None
 
 
-def _losses(sheaf: Sheaf) -> list[tuple[int, float]]:
-    return [(seed, -difference) for seed, difference in sorted(sheaf.differences.items())]
+def _losses(read: Opened) -> list[tuple[int, float]]:
+    return [(seed, -difference) for seed, difference in sorted(read.differences.items())]
 
 
 def _length(screen: Screen, seed: int) -> float:
@@ -84,7 +85,3 @@ def fit(length: Vector, lost: Vector) -> tuple[float, float]:
     errors = ((lost - most * (1 - np.exp(-first * square / (2 * most)))) ** 2).sum(axis=1)
     best = int(np.argmin(errors))
     return float(first[best, 0]), float(most[best, 0])
-
-
-def is_beside(sheaf: Sheaf) -> bool:
-    return sheaf.screen.shake is Shake.BESIDE

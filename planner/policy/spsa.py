@@ -15,7 +15,7 @@ from planner.policy.screen import as_steps, axes_of, changed_to, fitting, last_l
 from planner.policy.slopes import Vector
 from planner.policy.trail import Trail
 from planner.screen import Shake
-from planner.screened import Sheaf
+from planner.sheaf import Sheaf
 from planner.standing import Standing
 
 C_END: Final = 1.0  # steps
@@ -51,13 +51,12 @@ def followed(theta: Vector, sheaves: list[Sheaf], n: int) -> Vector:
 
 
 def _taught(state: Followed, sheaf: Sheaf, n: int) -> Followed:
-    theta, k = state
-    low, high = np.array([(axis.low / axis.step, axis.high / axis.step) for axis in sheaf.screen.axes]).T
-    for row, difference in zip(*MEMORY.read(sheaf), strict=True):
+    (theta, k), read = state, MEMORY.read(sheaf)
+    for row, difference in zip(read.half, read.difference, strict=True):
         k += 1
         c = C_END * (n / k) ** GAMMA
         a = R_END * C_END**2 * ((STABLE * n + n) / (STABLE * n + k)) ** ALPHA
-        theta = np.clip(theta + a / c**2 * difference * row, low, high)
+        theta = np.clip(theta + a / c**2 * difference * row, read.low, read.high)
     return theta, k
 
 

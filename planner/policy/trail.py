@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import takewhile
-from marshal import dumps
 from typing import Any, Final, Generic, TypeVar
 
-from planner.screened import Sheaf
+from planner.sheaf import Sheaf
 
 NEWEST: Final = 8  # places whose states are all kept; before them, half as many for each doubling of the distance
 
@@ -23,7 +22,7 @@ class Trail(Generic[State]):
     """States by how many screens have taught them."""
 
     rests_on: Any = None  # what else the states come from
-    taught: list[Sheaf] = field(default_factory=list)
+    taught: list[tuple[str, bytes]] = field(default_factory=list)  # a screen's id, and the digest of what it read
     states: dict[int, State] = field(default_factory=dict)
 
     def begins_with(self, rests_on: Any) -> None:
@@ -39,14 +38,15 @@ class Trail(Generic[State]):
         least: int = 0,
     ) -> State:
         """The state after all of them. `begin` rests on the first `least` of them."""
-        alike = sum(1 for _ in takewhile(lambda two: _same(*two), zip(self.taught, sheaves, strict=False)))
+        told = told_of(sheaves)
+        alike = sum(1 for _ in takewhile(lambda two: two[0] == two[1], zip(self.taught, told, strict=False)))
         done = max((n for n in self.states if least <= n <= alike), default=0)
         state = self.states[done] if done else begin()
         del self.taught[done:]
         self.states = {n: state for n, state in self.states.items() if n <= done}
-        for sheaf in sheaves[done:]:
+        for sheaf, of in zip(sheaves[done:], told[done:], strict=True):
             state = teach(state, sheaf)
-            self.taught.append(sheaf)
+            self.taught.append(of)
             self.states[len(self.taught)] = state
             self._thin()
         return state
@@ -60,10 +60,11 @@ class Trail(Generic[State]):
 def marks(rests_on: Any, sheaves: Sequence[Sheaf]) -> Iterator[bytes]:
     """After each of them, a digest of all that a state there comes from."""
     told = sha256(repr(rests_on).encode())
-    for sheaf in sheaves:
-        told.update(sheaf.screen.id.encode() + dumps(sorted(sheaf.differences.items())))
+    for id_, mark in told_of(sheaves):
+        told.update(id_.encode() + mark)
         yield told.digest()
 
 
-def _same(one: Sheaf, other: Sheaf) -> bool:
-    return one.screen.id == other.screen.id and one.differences == other.differences
+def told_of(sheaves: Sequence[Sheaf]) -> list[tuple[str, bytes]]:
+    """What each is known by."""
+    return [(sheaf.told.id, sheaf.told.mark) for sheaf in sheaves]

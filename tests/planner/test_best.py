@@ -5,7 +5,7 @@ import json
 import pytest
 
 from planner.best import best_of
-from planner.facts import Ruling
+from planner.rows import Ruling
 from planner.space import Space, Variable
 from planner.trial import player_hash
 

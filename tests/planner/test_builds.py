@@ -61,9 +61,9 @@ def test_two_builds_are_one_when_enough_plays_agree_and_none_differs(alter, agre
     (pair,) = compared(facts_of(made).attempts(), facts_of(made).screens())
     assert (pair.agree, pair.differs is None) == (agree, alter is not worse)
     seen = made.seen()
-    pairs = {len(sheaf.differences) for sheaf in fitting(seen, terms_of(made.plan))}
+    pairs = {sheaf.told.n for sheaf in fitting(seen, terms_of(made.plan))}
     assert len(fitting(seen, terms_of(made.plan))) == (3 if agree else 2), pairs
-    assert {sheaf.rules[0] for sheaf in fitting(seen, terms_of(made.plan))} == ({"a"} if agree else {"b"})
+    assert {sheaf.told.rules[1] for sheaf in fitting(seen, terms_of(made.plan))} == ({"a"} if agree else {"b"})
 
 
 def test_a_pair_that_two_builds_have_read_counts_once():
@@ -71,7 +71,7 @@ def test_a_pair_that_two_builds_have_read_counts_once():
     before = made.seen().screened.sheaves
     again(made, made.rows[0], "b")
     after = made.seen().screened.sheaves
-    assert [sheaf.differences for sheaf in after] == [sheaf.differences for sheaf in before]
+    assert [sheaf.opened.differences for sheaf in after] == [sheaf.opened.differences for sheaf in before]
 
 
 def test_a_build_that_differs_from_one_of_those_that_agree_joins_none():
@@ -103,10 +103,10 @@ def test_slopes_are_of_the_census_that_plays_now_unless_both_have_made_the_same_
     made.fill(1)
     made.play(min(made.queue), build="a")
     made.rows[-1] = of_another_census(made.rows[-1])
-    assert not old & {sheaf.screen.id for sheaf in fitting(made.seen(), terms_of(made.plan))}
+    assert not old & {sheaf.told.id for sheaf in fitting(made.seen(), terms_of(made.plan))}
     again(made, made.rows[0], "a")
     made.rows[-1] = of_another_census(made.rows[-1])
-    assert old < {sheaf.screen.id for sheaf in fitting(made.seen(), terms_of(made.plan))}
+    assert old < {sheaf.told.id for sheaf in fitting(made.seen(), terms_of(made.plan))}
 
 
 def test_what_a_clock_that_was_ahead_has_dated_is_not_the_newest():
@@ -114,7 +114,7 @@ def test_what_a_clock_that_was_ahead_has_dated_is_not_the_newest():
     made.rows[0] = replace(made.rows[0], at="2099-01-01T00:00:00Z")
     made.fill(1)
     made.play(min(made.queue), build="b")
-    assert {sheaf.rules[0] for sheaf in fitting(made.seen(), terms_of(made.plan))} == {"b"}
+    assert {sheaf.told.rules[1] for sheaf in fitting(made.seen(), terms_of(made.plan))} == {"b"}
 
 
 def test_a_build_whose_own_scores_differ_agrees_with_none():

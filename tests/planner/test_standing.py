@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from fleetd import Ledger
-from planner.facts import REPLACED, Facts
+from planner.facts import Facts
 from planner.filing import lines_of
 from planner.plan import read_plan
+from planner.rows import REPLACED
 from planner.seeds import Purpose
 from planner.standing import standing
 from planner.trial import player_hash

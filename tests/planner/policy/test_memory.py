@@ -10,9 +10,8 @@ from planner.due import terms_of
 from planner.policy import memory
 from planner.policy.memory import Memory, joined
 from planner.policy.screen import believed, fitting
-from planner.policy.shaking import is_beside
 from planner.policy.trail import NEWEST, Trail, marks
-from planner.screened import Sheaf
+from planner.sheaf import Sheaf, Told, mark_of, sheaf_of
 
 from .hills import Fleet, Hill, plan, space
 
@@ -25,7 +24,7 @@ def read():
     made = Fleet(plan(space(*NAMES), floor=0.0, seeds=10), Hill(np.full(6, 2.0)))
     made.go(90, depth=1)
     seen, terms = made.seen(), terms_of(made.plan)
-    return [sheaf for sheaf in fitting(seen, terms) if not is_beside(sheaf)], believed(seen, terms).shaken
+    return [sheaf for sheaf in fitting(seen, terms) if not sheaf.is_beside], believed(seen, terms).shaken
 
 
 class Kept:
@@ -74,7 +73,9 @@ def test_a_screen_that_came_late_takes_the_second_process_back_no_further_than_i
 
 
 def other_reads(sheaf):
-    return replace(sheaf, differences={seed: d + 1e-9 for seed, d in sheaf.differences.items()})
+    opened = sheaf.opened
+    differences = {seed: d + 1e-9 for seed, d in opened.differences.items()}
+    return sheaf_of(sheaf.told._replace(mark=mark_of(differences)), opened.screen, differences)
 
 
 @pytest.mark.parametrize("asked", [True, False])
@@ -110,7 +111,8 @@ def test_it_is_stored_again_when_enough_came(read, monkeypatch):
 
 def test_a_trail_keeps_a_few_states_and_the_newest():
     trail = Trail()
-    sheaves = [Sheaf(screen=None, differences={}, rules=("", ""), at="")] * 5000
+    told = Told(0, "s", ("", "", ""), "", 1.0, "", 1, 2, 1, b"")
+    sheaves = [Sheaf(told, None)] * 5000
     assert trail.followed(sheaves, int, lambda state, _: state + 1) == 5000
     assert all(n == state for n, state in trail.states.items())
     assert {*range(5000 - NEWEST + 1, 5001)} <= trail.states.keys()
@@ -120,10 +122,9 @@ def test_a_trail_keeps_a_few_states_and_the_newest():
 def test_a_trail_that_goes_back_comes_to_what_it_would_have_come_to(read):
     mirrored, _ = read
     trail, draw = Trail(), np.random.default_rng(1)
-    told = {sheaf.screen.id: hash(frozenset(sheaf.differences)) % 9973 for sheaf in mirrored}
 
     def teach(state, sheaf):
-        return (state * 31 + told[sheaf.screen.id]) % 1_000_003
+        return (state * 31 + sheaf.told.low) % 1_000_003
 
     for _ in range(50):
         some = [sheaf for sheaf in mirrored if draw.random() < 0.97]
@@ -146,7 +147,7 @@ def test_growth_is_the_same_batch_by_batch(read):
     for n in range(1, len(mirrored)):
         told = long_lived.growth(mirrored[:n], None)
     assert told == Memory().growth(mirrored[:n], None)
-    assert len(joined([long_lived.read(sheaf) for sheaf in mirrored])[1]) == sum(len(s.differences) for s in mirrored)
+    assert len(joined([long_lived.read(sheaf) for sheaf in mirrored])[1]) == sum(s.told.n for s in mirrored)
 
 
 BAD = {

@@ -3,9 +3,9 @@
 from itertools import islice
 
 from planner.best import Best
-from planner.facts import Ruling
 from planner.policy import Terms
 from planner.policy import rotate as rotated
+from planner.rows import Ruling
 from planner.seeds import Purpose, Span
 from planner.space import Space, Variable
 from planner.standing import Course, Stage, Standing, line_of

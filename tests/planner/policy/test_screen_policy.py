@@ -10,7 +10,6 @@ from planner.facts import Facts
 from planner.policy import Leap, Move, Pairs
 from planner.policy.memory import MEMORY, Memory, spread_of
 from planner.policy.screen import GONE, SHRINK, believed, fitting, round_centre
-from planner.policy.shaking import is_beside
 from planner.screen import Screen
 from planner.space import Space
 from planner.standing import standing
@@ -107,7 +106,7 @@ def test_the_rows_in_any_order_give_the_same_asks(climbed):
 
 def test_what_was_worked_out_before_changes_nothing(climbed):
     terms, seen = terms_of(climbed.plan), climbed.seen()
-    mirrored = [sheaf for sheaf in fitting(seen, terms) if not is_beside(sheaf)]
+    mirrored = [sheaf for sheaf in fitting(seen, terms) if not sheaf.is_beside]
     known, anew = believed(seen, terms), Memory().followed(mirrored, believed(seen, terms).shaken)
     for short in (mirrored[:-3], mirrored[2:], mirrored):
         again = MEMORY.followed(short, known.shaken)

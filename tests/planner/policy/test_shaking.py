@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from planner.policy.shaking import fit, is_beside, shaken
-from planner.screen import PARTS, Shake
+from planner.policy.shaking import fit, shaken
+from planner.screen import PARTS
 from planner.seeds import Span
+from planner.sheaf import sheaf_of
 
 from .hills import Fleet, Hill, plan, space
 
@@ -30,7 +31,7 @@ def test_curvature_and_the_most_that_is_lost_are_recovered_within_a_fifth(first,
 def sheaves(hill, names=10, jobs=3):
     fleet = Fleet(plan(space(*(f"v{n}" for n in range(names))), floor=0.0), hill)
     fleet.go(jobs)
-    return [sheaf for sheaf in fleet.seen().screened.sheaves if is_beside(sheaf)]
+    return [sheaf for sheaf in fleet.seen().screened.sheaves if sheaf.is_beside]
 
 
 def test_curvature_is_told_for_a_step_of_one_variable():
@@ -67,9 +68,9 @@ def test_where_nothing_is_lost_the_longest_is_best_and_the_curvature_small():
 
 def test_nothing_is_told_before_two_pairs_of_each_length():
     (first, *_) = sheaves(Hill(np.zeros(10)), jobs=1)
-    few = {seed: d for seed, d in first.differences.items() if seed < first.screen.seeds.low + 9}
+    few = {seed: d for seed, d in first.opened.differences.items() if seed < first.told.low + 9}
     assert shaken([]) is None
-    assert shaken([type(first)(screen=first.screen, differences=few, rules=first.rules, at="")]) is None
+    assert shaken([sheaf_of(first.told, first.opened.screen, few)]) is None
 
 
 def test_a_score_that_never_changes_is_no_division_by_zero():
@@ -79,7 +80,7 @@ def test_a_score_that_never_changes_is_no_division_by_zero():
 
 def test_pairs_of_one_variable_alone_say_nothing_of_lengths():
     (first, *_) = sheaves(Hill(np.zeros(10)), jobs=1)
-    alone = {seed: d for seed, d in first.differences.items() if seed % (PARTS + 1) == PARTS}
-    assert first.screen.shake is Shake.BESIDE
-    assert first.screen.seeds == Span(1, 56)
-    assert shaken([type(first)(screen=first.screen, differences=alone, rules=first.rules, at="")]) is None
+    alone = {seed: d for seed, d in first.opened.differences.items() if seed % (PARTS + 1) == PARTS}
+    assert first.is_beside
+    assert first.opened.screen.seeds == Span(1, 56)
+    assert shaken([sheaf_of(first.told, first.opened.screen, alone)]) is None

@@ -7,6 +7,7 @@ from planner.due import terms_of
 from planner.policy import Leap, Pairs
 from planner.policy.screen import as_steps
 from planner.policy.spsa import followed
+from planner.sheaf import mark_of, sheaf_of
 
 from .hills import Fleet, Hill, plan, space
 
@@ -40,8 +41,9 @@ def test_theta_stays_within_its_ranges():
 def test_one_pair_moves_it_by_what_the_two_sides_differ():
     made = fleet(jobs=1)
     (sheaf,) = made.seen().screened.sheaves
-    one = type(sheaf)(screen=sheaf.screen, differences={3: 2.0}, rules=sheaf.rules, at="")
-    other = type(sheaf)(screen=sheaf.screen, differences={3: -2.0}, rules=sheaf.rules, at="")
+    one, other = (
+        sheaf_of(sheaf.told._replace(mark=mark_of(read)), sheaf.opened.screen, read) for read in ({3: 2.0}, {3: -2.0})
+    )
     up, down = (followed(np.zeros(6), [each], 2000) for each in (one, other))
     assert np.allclose(up, -down)
     assert np.abs(up).min() > 0
@@ -57,7 +59,7 @@ def test_at_the_horizon_nothing_more_is_asked_for():
     made = fleet(horizon=1100)
     made.go(200)
     seen = made.seen()
-    assert 550 <= sum(len(sheaf.differences) for sheaf in seen.screened.sheaves) < 550 + 2 * 55
+    assert 550 <= sum(sheaf.told.n for sheaf in seen.screened.sheaves) < 550 + 2 * 55
     assert made.asks(40) == []
     assert made.queue == {}
 

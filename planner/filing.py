@@ -13,7 +13,7 @@ from planner.screen import Shake, stray_screen
 from planner.screened import told_of
 from planner.seeds import Draw, Purpose, stray
 from planner.sheaf import Filed
-from planner.shelf import Line
+from planner.shelf import Line, Shelf
 from planner.standing import Standing, line_of
 from planner.trial import Key, Place
 from planner.verdict import read_of
@@ -68,7 +68,8 @@ class Reader:
         self._ledger.go_on(kept.reached)
         self._ends = {host: offset for host, (_, offset) in kept.reached.items()}
         self._gaps = {host: [*gaps] for host, gaps in kept.gaps.items()}
-        facts.shelve([*kept.lines, *kept.screens], self._fetch)
+        lines, screens = {line.id: line for line in kept.lines}, {filed.told.id: filed for filed in kept.screens}
+        facts.shelf = Shelf(lines, screens, self._fetch)
         facts.add(rows)
 
     def _polled(self) -> Iterator[Row]:

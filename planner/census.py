@@ -9,6 +9,7 @@ when it crashes or falls silent, the first play that was due is to blame, and th
 
 import contextlib
 import json
+import math
 import os
 import select
 import signal
@@ -194,11 +195,16 @@ def _wrong_score(score: Any) -> str | None:
 
 
 def _decode(line: bytes) -> Any:
-    """The line's value; of one that has NaN or Infinity in it only the play and its failure."""
+    """The line's value; of one that has NaN or Infinity in it, or is nested too deep, only the play and its failure."""
     with contextlib.suppress(ValueError):
         return decode_json(line)
     with contextlib.suppress(ValueError, RecursionError):
         value = json.loads(line)
         if isinstance(value, dict):
-            return {"id": value.get("id"), "error": f"not finite: {value.get('score')}"}
+            return {"id": value.get("id"), "error": _why_not(value.get("score"))}
     return None
+
+
+def _why_not(score: Any) -> str:
+    finite = not isinstance(score, float) or math.isfinite(score)
+    return "NaN or Infinity beside the score, or nested too deep" if finite else f"not finite: {score}"

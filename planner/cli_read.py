@@ -24,7 +24,7 @@ from fleetd import (
 from planner.cli_learn import learn
 from planner.net_round import LESSON, Judge, decode_judge, stray_judge
 from planner.probe import known_probe
-from planner.reading import Sheet, census_command, known_reads, not_void, play, replaced_by
+from planner.reading import MIXED, Sheet, census_command, known_reads, not_void, play, replaced_by
 from planner.screen import SCREEN, Screen, decode_screen, stray_screen
 from planner.seeds import Purpose
 from planner.trial import READS, Block, decode_block, stray_seeds
@@ -110,6 +110,8 @@ def _created(job: Mapping[str, Any]) -> float:
 def _said(sheet: Sheet, talk: Talk) -> int:
     if sheet.probe and sheet.probe.differs:
         raise No(sheet.probe.sentence)
+    if sheet.mixed:
+        raise No(f"{MIXED}: its scores cannot be told apart; let it name the same in each answer, or none")
     if not sheet.scored():
         raise No(f"no play was scored: {sheet.errors()}")
     void = ", over 5 %: void" if sheet.void() else ""

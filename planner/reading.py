@@ -4,13 +4,14 @@ With a deterministic plan, a score that stands in this host's ledger already is 
 trials share their seeds, the best is read once on each host.
 """
 
+import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
-from fleetd import BadData, BadSettings, Row, encode_json, find_program, seconds
+from fleetd import BadData, BadSettings, NotFound, Row, encode_json, find_program, seconds
 from planner.census import Answer, Play, collect
 from planner.net_round import Judge
 from planner.probe import Probe
@@ -20,6 +21,8 @@ from planner.trial import READS, TRIAL, Block, decode_reads, is_void
 WRITE_EVERY_S = 0.5
 PLAYERS = ("candidate", "best")
 READ = (TRIAL, SCREEN)
+RULES_MOST = 200  # bytes
+MIXED = "the census names other rules from play to play"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +99,14 @@ def census_command(block: Block | Judge | Screen, environ: Mapping[str, str]) ->
     return [find_program(program, environ), *arguments]
 
 
-def check_census(census: Sequence[str], environ: Mapping[str, str]) -> None:
-    """Raises NotFound when the program is not here, as its jobs would; what is built is not there yet."""
-    if "{build}" not in census[0]:
-        find_program(census[0], environ)
+def check_command(command: Sequence[str], environ: Mapping[str, str], where: str) -> None:
+    """Raises NotFound when its program is not here, as the jobs would; what is built is not there yet."""
+    if "{build}" in command[0]:
+        return
+    try:
+        find_program(command[0], environ)
+    except NotFound as error:
+        raise NotFound(f"{where}: {error}; no job was queued") from error
 
 
 class Sheet:
@@ -117,6 +124,7 @@ class Sheet:
         self.failed: set[int] = set()
         self._seeds = range(block.seeds.low, block.seeds.high)
         self.rules = known.rules
+        self._named, self.mixed = False, False  # whether a play has named the rules, and another named others
         self._due: dict[int, tuple[str, int]] = {}
         for seed in self._seeds:
             for player in PLAYERS:
@@ -156,7 +164,7 @@ class Sheet:
 
     def over(self) -> bool:
         """Whether no more plays are worth their time."""
-        return self.void() or bool(self.probe and self.probe.differs)
+        return self.void() or self.mixed or bool(self.probe and self.probe.differs)
 
     def hear(self, answer: Answer) -> dict[str, Any]:
         """Take the answer down; gives it back with its player and seed, for the record."""
@@ -174,20 +182,25 @@ class Sheet:
 
     def _heed(self, rules: Any) -> None:
         """Scores known from a game with other rules are of no use: those plays are due too."""
-        if rules != self.rules:
+        rules = _short(rules)
+        if self._named and rules != self.rules and not self.mixed:
+            self.mixed = True
+            self._errors[MIXED] += 1
+        elif rules != self.rules:
             for key in self._known:
                 del self._scores[key]
                 self._due[self._asked] = key
                 self._asked += 1
             self.rules, self._known = rules, []
+        self._named = True
 
     def void(self) -> bool:
         """Whether over 5 % of the pairs can no longer be had."""
         return is_void(len(self._seeds) - len(self.failed), len(self._seeds))
 
     def scored(self) -> bool:
-        """Whether anything was scored at all, here or before."""
-        return bool(self._scores)
+        """Whether anything was scored that can be told."""
+        return bool(self._scores) and not self.mixed
 
     def errors(self) -> str:
         """The commonest reasons, for a person."""
@@ -195,7 +208,7 @@ class Sheet:
 
     def result(self, noise: int = 0) -> dict[str, Any]:
         """What came so far, as `fleet.reads/1`."""
-        doubted = self.probe and (self.probe.open or self.probe.differs)
+        doubted = self.mixed or (self.probe and (self.probe.open or self.probe.differs))
         seeds = () if doubted else self._seeds
         reads = [[seed, *(self._scores.get((player, seed)) for player in PLAYERS)] for seed in seeds]
         return {
@@ -212,6 +225,12 @@ class Sheet:
             "rules": self.rules,
             "players": self.hashes,
         }
+
+
+def _short(rules: Any) -> Any:
+    """What a census calls its rules, or a digest where that is long: it stands in every row."""
+    told = encode_json(rules)
+    return {"sha256": hashlib.sha256(told).hexdigest()} if len(told) > RULES_MOST else rules
 
 
 def play(

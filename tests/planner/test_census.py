@@ -95,6 +95,13 @@ def test_scores_of_other_kinds_are_no_scores():
         assert told in failed[1]
 
 
+def test_an_answer_that_is_nested_too_deep_is_told_from_one_that_is_not_finite():
+    deep = "[" * 150 + "]" * 150
+    reply = f'import json,sys\nfor l in sys.stdin: print(\'{{"score": 1, "more": {deep}, "id": %d}}\' % json.loads(l)["id"])'
+    scores, failed, _ = ask(command=[sys.executable, "-c", reply])
+    assert (scores, set(failed.values())) == ({}, {"NaN or Infinity beside the score, or nested too deep"})
+
+
 def test_what_a_census_says_of_a_failure_is_one_line_that_no_terminal_obeys():
     error = r'"\x1b[31mred\n at  last"'
     reply = f'import json,sys\nfor l in sys.stdin: print(json.dumps({{"id": json.loads(l)["id"], "error": {error}}}))'

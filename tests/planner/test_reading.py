@@ -73,6 +73,26 @@ def test_scores_under_other_rules_are_played_again(farm):
     assert (result["plays"], result["reused"], result["rules"]) == (20, 20, "2")
 
 
+@pytest.mark.parametrize("rules", ["", "2"])
+def test_a_census_that_names_other_rules_from_play_to_play_has_failed_and_none_of_its_reads_count(farm, rules):
+    farm.environ = {"HILL_RULES": rules} if rules else {}
+    result = farm.run_job(first(farm, ["flip:5"]))
+    row = farm.rows("result")[-1].body
+    assert (row["outcome"], result["reads"]) == ("failed", [])
+    assert result["errors"] == {"the census names other rules from play to play": 1}
+    assert "the census names other rules from play to play: its scores cannot be told apart" in row["reason"]
+
+
+def test_long_rules_are_known_by_their_digest(farm):
+    farm.plan("fill", "--count", "2")
+    one, two = farm.spool.waiting()
+    farm.environ = {"HILL_RULES": "r" * 70_000}
+    result = farm.run_job(one)
+    assert len(result["rules"]["sha256"]) == 64
+    assert len(decode_reads(result).pairs()) == 20
+    assert farm.run_job(two)["reused"] == 20
+
+
 def test_one_bad_pair_of_twenty_is_dropped_on_both_sides(farm):
     result = farm.run_job(first(farm, ["nan:5"]))
     assert (result["failed"], result["void"], result["errors"]) == (1, False, {"not finite: nan": 2})

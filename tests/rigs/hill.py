@@ -10,8 +10,8 @@
 A play's score is the effect of its weights plus noise of its seed (the same for all players) and of its seed and player.
 TROUBLE: nan:SEED error:SEED die:SEED hang:SEED mute:SEED (on the plays of that seed), chatter (lines that are none),
 twice (each answer), batch (answers only once all plays are in), backwards, slow (a tenth of a second a play),
-half (leaves after 34 answers), unsteady (each process scores otherwise). HILL_RULES in the environment is what it calls its
-rules, HILL_MORE is added to each score.
+half (leaves after 34 answers), unsteady (each process scores otherwise), flip:SEED (names other rules). HILL_RULES in
+the environment is what it calls its rules, HILL_MORE is added to each score.
 """
 
 import hashlib
@@ -56,12 +56,11 @@ def answer(ask, trouble):
         if "error" in kinds
         else {"score": math.nan if "nan" in kinds else score(weights_of(ask["player"]), seed)}
     )
-    if "unsteady" in trouble and "score" in said:
-        said["score"] += os.getpid() * 1e-6
-    if "HILL_MORE" in os.environ and "score" in said:
-        said["score"] += float(os.environ["HILL_MORE"])
-    if "HILL_RULES" in os.environ:
-        said["rules"] = os.environ["HILL_RULES"]
+    more = os.getpid() * 1e-6 if "unsteady" in trouble else 0.0
+    if "score" in said:
+        said["score"] += more + float(os.environ.get("HILL_MORE", "0"))
+    if rules := "flipped" if "flip" in kinds else os.environ.get("HILL_RULES"):
+        said["rules"] = rules
     for _ in range(2 if "twice" in trouble else 1):
         print(json.dumps({"id": ask["id"], **said, "extra": seed}), flush=True)
 

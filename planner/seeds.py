@@ -72,12 +72,26 @@ def joined(spans: Iterable[Span]) -> list[Span]:
 
 
 def fresh(purpose: Purpose, count: int, draws: Iterable[Draw]) -> Span:
-    """The next `count` seeds of that purpose which nobody drew; raises BadData when the range is used up."""
+    """The next `count` seeds of that purpose which nobody drew; at its end, in a gap. Raises BadData when there are none."""
     allowed = RANGES[purpose]
-    low = max((d.span.high for d in draws if d.purpose is purpose), default=allowed.start)
+    drawn = [draw.span for draw in draws if draw.purpose is purpose]
+    low = max((span.high for span in drawn), default=allowed.start)
     if low + count > allowed.stop:
-        raise BadData(f"the {purpose} seeds are used up: {low} to {allowed.stop - 1} are left, {count} are asked for")
+        low = _gap(joined(drawn), allowed.start, count)
+    if low + count > allowed.stop:
+        raise BadData(
+            f"the {purpose} seeds are used up: there are no {count} side by side in {allowed.start} to {allowed.stop - 1}"
+        )
     return Span(low, low + count)
+
+
+def _gap(drawn: Iterable[Span], start: int, count: int) -> int:
+    """The first seed of so many that nobody drew."""
+    for span in drawn:
+        if span.low - start >= count:
+            break
+        start = max(start, span.high)
+    return start
 
 
 def stray(draw: Draw) -> str | None:

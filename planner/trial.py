@@ -31,13 +31,15 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from fleetd import BadData, encode_json
+from fleetd import BadData, count, encode_json
 from planner.seeds import Draw, Purpose, Span, stray
 from planner.stats import beyond
 
 TRIAL = "fleet.trial/1"
 READS = "fleet.reads/1"
 VOID_SHARE = 0.05
+SEEDS_MOST = 1_000_000  # of a span: as many as plan.toml allows
+ANY_SEED = 1 << 62
 PASS_MOST = 1_000_000_000
 
 NO_CHANGE: Mapping[str, None] = {"variable": None, "from": None, "to": None}  # said of none, or of many
@@ -95,8 +97,8 @@ class Trial:
         """flank.enemy_health 0.25 → 0.35; of a leap its size."""
         if change := self.single:
             return str(change)
-        count = len(self.changes)
-        return f"{count} variable{'s' * (count != 1)} along their slopes after {self.pairs:,} pairs"
+        their = "its slope" if len(self.changes) == 1 else "their slopes"
+        return f"{count(len(self.changes), 'variable')} along {their} after {count(self.pairs or 0, 'pair')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,8 +284,8 @@ def _whole(value: Any, least: int, what: str) -> int:
 
 def decode_span(value: Any) -> Span:
     low, high = value
-    if not (isinstance(low, int) and isinstance(high, int) and low < high):
-        raise ValueError(f"{value!r} is no span of seeds")
+    if not (isinstance(low, int) and isinstance(high, int) and 0 <= low < high <= low + SEEDS_MOST <= ANY_SEED):
+        raise ValueError(f"{str(value)[:80]} is no span of seeds")
     return Span(low, high)
 
 

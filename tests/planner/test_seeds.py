@@ -20,10 +20,19 @@ def test_fresh_seeds_are_ones_that_nobody_drew():
     assert not span.meets(draws[0].span)
 
 
+def test_seeds_at_the_end_of_the_range_leave_the_gaps_before_them():
+    """As where a merged row has drawn the last ones."""
+    allowed = RANGES[Purpose.SEARCH]
+    drawn = [Span(allowed.stop - 5, allowed.stop), Span(allowed.start, 300), Span(305, 400), Span(350, 420)]
+    draws = [Draw(span, Purpose.SEARCH, str(span)) for span in drawn]
+    assert fresh(Purpose.SEARCH, 5, draws) == Span(300, 305)
+    assert fresh(Purpose.SEARCH, 6, draws) == Span(420, 426)
+
+
 def test_a_used_up_range_is_said_and_not_left():
     end = RANGES[Purpose.SEARCH].stop
     with pytest.raises(BadData, match="used up"):
-        fresh(Purpose.SEARCH, 10, [Draw(Span(end - 12, end - 5), Purpose.SEARCH, "a")])
+        fresh(Purpose.SEARCH, 10, [Draw(Span(9, end - 5), Purpose.SEARCH, "a")])
 
 
 @pytest.mark.parametrize("span", [Span(7, 62), Span(499_999_990, 500_000_010), Span(1_000_000_000, 1_000_000_055)])

@@ -15,7 +15,7 @@ from planner.net_round import Judge, Lesson, NetFile
 from planner.opinion import Opinion
 from planner.rows import REPLACED, Learned, Ruling
 from planner.seeds import Draw, Purpose, stray
-from planner.standing import Stage, failure_of, stage_of
+from planner.standing import Stage, stage_of
 from planner.stats import Paired, past_gate
 from planner.trial import Key
 from planner.verdict import WAIT, Call, Verdict, decimals, effect, read_of, short_of, signed, summary, usable
@@ -127,7 +127,7 @@ def _round(
     if ok and not ok.net:
         failure = f'{ok.job} told no net: its result has no "net" and "sha256"'
     elif not ok and last and not learning:
-        failure = f"{last.job} {failure_of(last)}"
+        failure = f"{last.job} {last.failure}"
     counts = ok or last
     return Round(
         lesson=lesson,

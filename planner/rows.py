@@ -47,6 +47,11 @@ class Ended:
     reason: str | None
     busy_s: float  # of lanes
 
+    @property
+    def failure(self) -> str:
+        """The outcome, and why."""
+        return self.outcome + (f": {self.reason}" if self.reason else "")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt(Ended):

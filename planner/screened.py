@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
+from typing import Final
 
 from planner.builds import Names, renamed, rules_of
 from planner.rows import ScreenRow
@@ -10,6 +11,8 @@ from planner.screen import Screen
 from planner.seeds import Draw, Purpose, astray, joined
 from planner.sheaf import Differences, Rules, Sheaf, Told, mark_of, sheaf_of
 from planner.shelf import Shelf
+
+FAILING: Final = 5  # as many as open a host's breaker, which trials that are read between them keep shut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +23,7 @@ class Screened:
     alive: Mapping[str, Screen] = field(default_factory=dict)  # job → what it reads
     draws: tuple[Draw, ...] = ()
     stray: str | None = None  # what is wrong with the seeds of one
+    failing: str | None = None  # why none of the newest FAILING was read
     plays: int = 0
 
     @property
@@ -42,6 +46,7 @@ def screened(rows: Iterable[ScreenRow], alive: Mapping[str, Screen], shelf: Shel
         alive=dict(alive),
         draws=tuple(Draw(span, Purpose.SEARCH, "screens") for span in seeds),
         stray=astray(screen.draw for screen in known.values()),
+        failing=_failing(ordered),
         plays=sum(row.reads.plays for row in ordered) + sum(filed.plays for filed in shelf.screens.values()),
     )
 
@@ -52,6 +57,16 @@ def _named(sheaves: Iterable[Sheaf], names: Names) -> Iterable[Sheaf]:
         (replace(s, told=s.told._replace(rules=common.get(s.told.rules, s.told.rules))) for s in sheaves)
         if common
         else sheaves
+    )
+
+
+def _failing(rows: Sequence[ScreenRow]) -> str | None:
+    newest = sorted(rows, key=attrgetter("at", "key"))[-FAILING:]
+    if len(newest) < FAILING or any(row.differences for row in newest):
+        return None
+    return (
+        f"the last {FAILING} screens could not be read ({newest[-1].failure}): no slope is learned until one can; "
+        f"fleet log {newest[-1].job} says more"
     )
 
 

@@ -11,7 +11,7 @@ from fleetd import Outcome
 from planner.best import Best, best_of
 from planner.builds import pooled
 from planner.facts import Facts
-from planner.rows import NOT_READ, REPLACED, Attempt, Ended, Judged, Ruling
+from planner.rows import NOT_READ, REPLACED, Attempt, Judged, Ruling
 from planner.screen import Screen
 from planner.screened import Screened, screened
 from planner.seeds import Draw, Purpose, Span, astray
@@ -354,7 +354,7 @@ def stage_of(
         span=span,
         looks=looks or (len(span),),
         reads={a.seeds: a.reads for a in sorted(ok.values(), key=lambda a: a.job, reverse=True)},
-        failures={job: failure_of(failed[job]) + _most(failed[job].reads.errors) for job in sorted(failed)},
+        failures={job: failed[job].failure + _most(failed[job].reads.errors) for job in sorted(failed)},
         alive={job: seeds for job, seeds in live.items() if job not in ok},
         jobs=tuple(sorted({*last, *live})),
         rows=frozenset(a.key for a in (*ok.values(), *failed.values())),
@@ -366,7 +366,3 @@ def _most(errors: Mapping[str, int]) -> str:
     """The failure of a play that came most often."""
     why = max(errors, key=lambda why: (errors[why], why), default=None)
     return f" ({errors[why]} × {why})" if why else ""
-
-
-def failure_of(attempt: Ended) -> str:
-    return f"{attempt.outcome}" + (f": {attempt.reason}" if attempt.reason else "")

@@ -234,3 +234,16 @@ def test_one_variable_and_four_hundred_are_no_different():
     many = space(*(f"v{n}" for n in range(400)))
     made = fleet(variables=many, jobs=9, floor=0.0)
     assert len(made.asks(2)[0].axes) == 400
+
+
+def test_screens_that_cannot_be_read_are_told_of():
+    """The trials between them are read, so that no breaker opens."""
+    made = fleet(jobs=0)
+    made.fill(8)
+    *five, last = sorted(job for job, task in made.queue.items() if isinstance(task, Screen))[:6]
+    for job in five:
+        assert made.seen().screened.failing is None
+        made.play(job, outcome="failed", exit=3, result={"reads": [], "errors": {"no map": 110}})
+    assert "the last 5 screens could not be read (failed: exit 3): no slope is learned" in made.seen().screened.failing
+    made.play(last)
+    assert made.seen().screened.failing is None

@@ -17,12 +17,13 @@ from planner.edits import Edits
 from planner.fill import LOCK_S, Filler, Task
 from planner.net_round import Lesson
 from planner.plan import Plan, read_plan
-from planner.reading import check_census
+from planner.reading import check_command
 from planner.screen import Screen
 from planner.standing import Course, Standing
 from planner.trial import Block, encode_change
 
 LOOK_S = 0.5
+AGAIN = 5  # looks more, where others queue at the same time
 LOOK_ANYWAY_S = 30.0
 NAMED = 5  # rows of odd content
 WAIT_S = 2.0  # for another fleet-plan, before a watch says so and tries again
@@ -57,7 +58,7 @@ def fill(args: argparse.Namespace, talk: Talk) -> int:
 
 def tell(filler: Filler, seen: Standing, talk: Talk) -> None:
     """Say, once in this process, what no longer holds of the best; with -v also which rows count for nothing."""
-    notes, odd = list(seen.best.notes), filler.odd
+    notes, odd = [*seen.best.notes, *filter(None, [seen.screened.failing])], filler.odd
     if talk.verbose and odd:
         named = ", ".join(f"{host} {seq}" for host, seq in odd[:NAMED]) + ("…" if len(odd) > NAMED else "")
         notes.append(f"{count(len(odd), 'row')} of odd content skipped (host and seq: {named})")
@@ -72,8 +73,17 @@ def _pass(filler: Filler, order: Order, talk: Talk, wait_s: float = LOCK_S) -> t
         for row in rows:
             say_wrapped(f"{row.event}: {row.body['sentence']}", talk)
         tell(filler, seen, talk)
+        for note in filler.untold(map(_of_another, filler.others)):
+            say_wrapped(note, talk)
         added, stop = _add(filler, seen, _deep(filler.spool, order), talk)
     return seen, added, stop
+
+
+def _of_another(by: str) -> str:
+    return (
+        f"jobs of {by} wait or run here: where locks do not hold between hosts (fleet doctor), two that fill at once may "
+        f"ask for the same plays; let one host fill then"
+    )
 
 
 def _deep(spool: Spool, order: Order) -> Order:
@@ -94,7 +104,7 @@ def find_course(seen: Standing, id_: str) -> Course:
     found = [course for name, course in seen.courses.items() if name.startswith(id_)] if id_ else []
     if len(found) != 1:
         many = f"; {len(found)} trials begin so" if found else ""
-        raise NotFound(f"{id_!r}: no such trial{many}; `fleet-plan suggest` lists them")
+        raise NotFound(f"{id_!r}: no such trial{many}; `fleet-plan log` names all that were judged")
     return found[0]
 
 
@@ -105,8 +115,13 @@ def _heldout(filler: Filler, id_: str | None, talk: Talk) -> str | None:
     seen = filler.look()
     course = find_course(seen, id_)
     trial = course.trial.id
+    if course.ruling and course.ruling.event == "adopt":
+        raise Usage(f"--heldout {trial}: it was adopted already, on held-out seeds")
     if not seen.current(course):
-        raise Usage(f"--heldout {trial}: the best that it was read against has been replaced")
+        raise Usage(
+            f"--heldout {trial}: the best that it was read against has been replaced; "
+            f"a trial of its change against the present one comes in its turn"
+        )
     if course.ruling and not list(asked_again(seen, trial)):
         talk.say(f"{trial}: its held-out seeds were asked for before, as {trial}h")
     return trial
@@ -114,8 +129,11 @@ def _heldout(filler: Filler, id_: str | None, talk: Talk) -> str | None:
 
 def _add(filler: Filler, seen: Standing, order: Order, talk: Talk) -> tuple[int, str | None]:
     """How many jobs were added, and the stop file that kept the rest out, if any."""
-    added = 0
-    blocks = filler.due(seen, order)
+    added, blocks = 0, filler.due(seen, order)
+    for _ in range(AGAIN):
+        if not filler.overtaken:
+            break
+        blocks = filler.due(filler.look(), order)
     if stops := filler.spool.stops():
         return 0, min(stops)
     _check_commands(blocks, filler.plan, talk)
@@ -131,10 +149,10 @@ def _add(filler: Filler, seen: Standing, order: Order, talk: Talk) -> tuple[int,
 def _check_commands(tasks: Sequence[Task], plan: Plan, talk: Talk) -> None:
     """Raises NotFound when a program that these jobs will run is not here."""
     if tasks:
-        check_census(plan.census, talk.environ)
+        check_command(plan.census, talk.environ, f"{plan.files[0]}: census")
     for task in tasks:
         if isinstance(task, Lesson):
-            check_census(task.command, talk.environ)
+            check_command(task.command, talk.environ, f"{plan.files[0]}: [net] {'train' if task.best else 'first'}")
 
 
 def _dry_run(filler: Filler, order: Order, talk: Talk) -> int:
@@ -150,7 +168,7 @@ def _dry_run(filler: Filler, order: Order, talk: Talk) -> int:
 
 def _watch(filler: Filler, order: Order, talk: Talk) -> int:
     left, said_stop, said_busy, mark, looked = order.count, False, False, None, 0.0
-    edits = Edits(filler.plan, lambda plan: check_census(plan.census, talk.environ))
+    edits = Edits(filler.plan, lambda plan: check_command(plan.census, talk.environ, f"{plan.files[0]}: census"))
     while True:
         if edits.look(talk.say):
             filler, mark = filler.after(edits.plan), None
@@ -180,6 +198,11 @@ def _mark(spool: Spool) -> tuple[object, ...]:
     with os.scandir(spool.ledger_d) as segments:
         sizes = sorted((entry.name, entry.stat().st_size) for entry in segments if entry.name.endswith(".jsonl"))
     return (spool.stops(), spool.queue.stat().st_mtime_ns, *sizes)
+
+
+def _why_nothing(seen: Standing, filler: Filler, order: Order) -> str:
+    spent = order.plays is not None and plays_expected(seen, filler.plan) + filler.rounds.plays >= order.plays
+    return f"the budget of {order.plays:,} plays is spent" if spent else _nothing_left(filler.plan)
 
 
 def _why_done(seen: Standing, filler: Filler, order: Order) -> str:
@@ -247,7 +270,7 @@ def _said_summary(filler: Filler, seen: Standing, order: Order, added: int, stop
         return
     talk.say(f"added {count(added, 'job')}; {busy} wait or run, {count(filler.played(seen), 'play')} read so far")
     if not busy:
-        talk.say(f"nothing is queued: the budget is spent, or {_nothing_left(filler.plan)} (fleet-plan next)")
+        talk.say(f"nothing is queued: {_why_nothing(seen, filler, order)} (fleet-plan next)")
 
 
 def _terminate(*_: object) -> NoReturn:

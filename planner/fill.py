@@ -63,6 +63,8 @@ class Filler:
         MEMORY.store = kept
         self._facts = Facts(plan.name)
         self._tasks: dict[str, Task | None] = {}
+        self._makers: dict[str, str] = {}  # job → who queued it
+        self._seen: frozenset[str] = frozenset()  # jobs that waited or ran at the last look
         self._told: set[str] = set()
         self.alive: frozenset[str] = frozenset()
         self.rounds = Rounds()
@@ -222,7 +224,19 @@ class Filler:
         for id_ in (waiting | moving.keys()) - self._tasks.keys():
             if (job := moving.get(id_) or self.spool.read_waiting(id_)) is not None:
                 self._tasks[id_] = task_of(job.payload, self.plan.name)
+                self._makers[id_] = job.by or ""
+        self._seen = frozenset(waiting | moving.keys())
         return {id_: task for id_ in waiting | moving.keys() if (task := self._tasks.get(id_))}
+
+    @property
+    def overtaken(self) -> bool:
+        """Whether jobs have come since the last look, as where two hosts fill and their locks do not exclude each other."""
+        return not self._waiting() <= self._seen
+
+    @property
+    def others(self) -> list[str]:
+        """Who else has queued what waits or runs."""
+        return sorted({by for id_ in self.alive if (by := self._makers.get(id_)) and by != self.by})
 
     def _waiting(self) -> set[str]:
         return {id_ for id_ in self.spool.waiting() if _ours(id_)}

@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from fleetd import TryLater, allowed_cores
-from planner.cli_fill import lanes
+from fleetd import Talk, TryLater, allowed_cores
+from planner.cli_fill import _add, lanes
+from planner.due import Order
 
 
 def payloads(farm):
@@ -289,3 +290,42 @@ def test_a_daemon_that_has_ended_has_no_lanes_to_fill(farm):
     assert lanes(farm.spool) == 64
     (farm.spool.hosts / "gone.json").write_text(json.dumps(beat | {"ended": beat["at"]}))
     assert lanes(farm.spool) == allowed_cores().cores
+
+
+def talk(farm):
+    return Talk(
+        sys.stdout, sys.stderr, json=False, quiet=True, verbose=False, color="never", environ=farm.plan_environ()
+    )
+
+
+def test_what_another_host_queues_at_the_same_time_is_not_asked_for_twice(farm):
+    """Where two mounts of a share do not share their locks, both look, and then both queue."""
+    late = farm.filler()
+    seen = late.look()
+    farm.name = "ada"
+    farm.plan("fill", "--depth", "3")
+    added, _ = _add(late, seen, Order(depth=5), talk(farm))
+    assert added == 2
+    asked = [(payload["trial"], tuple(payload["seeds"])) for payload in payloads(farm)]
+    assert len(asked) == len(set(asked)) == 5
+
+
+def test_another_host_that_fills_is_named(farm):
+    farm.plan("fill", "--depth", "1")
+    assert "jobs of " not in farm.plan("fill", "--depth", "2").stderr
+    farm.name = "ada"
+    assert (
+        "jobs of fleet-plan@calber wait or run here: where locks do not hold"
+        in farm.plan("fill", "--depth", "3").stderr
+    )
+
+
+@pytest.mark.parametrize("seeds", [[1, 10**25], [1, 10**7], [-5, 5], [2**62, 2**62 + 5]])
+def test_a_waiting_job_that_asks_for_seeds_that_nobody_can_draw_is_not_the_plan_s(farm, seeds):
+    farm.plan("fill", "--count", "1")
+    (id_,) = farm.spool.waiting()
+    path = farm.spool.queue / f"{id_}.json"
+    job = json.loads(path.read_text())
+    path.write_text(json.dumps(job | {"payload": job["payload"] | {"seeds": seeds}}))
+    assert "added 1 job" in farm.plan("fill", "--count", "1").stderr
+    assert farm.plan("next").returncode == 0

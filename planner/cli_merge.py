@@ -217,7 +217,9 @@ def _meant(merged: Merged) -> Iterator[str]:
 
 def _summary(merged: Merged, *, dry: bool) -> str:
     if not merged.added:
-        return f"nothing to add: {count(merged.here, 'row')} of these ledgers are here already"
+        left_out = sum(part.left_out for part in merged.parts)
+        rest = f", and {left_out:,} cannot be taken" if left_out else ""
+        return f"nothing to add: {count(merged.here, 'row')} of these ledgers stand here already{rest}"
     hosts = count(sum(bool(part.added) for part in merged.parts), "host")
     if dry:
         return f"would add {count(merged.added, 'row')} of {hosts}; nothing was written"

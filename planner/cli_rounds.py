@@ -3,7 +3,7 @@
 from typing import Any
 
 from fleetd import Talk, clock, columns, count, seconds
-from planner.cli_width import say_wrapped, short_name, widest
+from planner.cli_width import plain, say_wrapped, short_name, widest
 from planner.fill import Filler
 from planner.net_round import encode_move
 from planner.reward_turns import Turn, turns
@@ -87,7 +87,7 @@ def reward_table(filler: Filler, now: float, width: int) -> list[str]:
     found = turns(filler.rounds, filler.plan.space) if filler.plan.net.share else []
     if not found:
         return []
-    cells = [(f"{t.now:g}", f"{t.to:g}" if t.to is not None else "–", _last(t, now)) for t in found]
+    cells = [(plain(t.now), plain(t.to) if t.to is not None else "–", _last(t, now)) for t in found]
     longest = max(len(turn.variable.name) for turn in found)
 
     def rows(room: int) -> list[tuple[str, ...]]:

@@ -11,7 +11,7 @@ from planner.cli_fill import open_filler, tell
 from planner.cli_hosts import say_hosts
 from planner.cli_rounds import reward_json, reward_table, round_json, round_line
 from planner.cli_slopes import pairs_read
-from planner.cli_width import say_wrapped, short_change, short_effect, short_name, table_width, widest, wrapped
+from planner.cli_width import plain, say_wrapped, short_change, short_effect, short_name, table_width, widest, wrapped
 from planner.due import Order, blocks_due
 from planner.opinion import Feedback
 from planner.policy import turns
@@ -101,7 +101,7 @@ def best(args: argparse.Namespace, talk: Talk) -> int:
         return 0
     starts = filler.plan.space.starts()
     rows = [
-        (name, f"{starts[name]:g}", "→", f"{value:g}") if value != starts[name] else (name, f"{value:g}", "", "")
+        (name, plain(starts[name]), "→", plain(value)) if value != starts[name] else (name, plain(value), "", "")
         for name, value in now.weights.items()
     ]
     for line, (name, *_) in zip(columns(rows), rows, strict=True):
@@ -113,7 +113,7 @@ def best(args: argparse.Namespace, talk: Talk) -> int:
         say_wrapped(f"net {net.sha256}, {count(len(filler.rounds.adoptions), 'adoption')}: {net.net}", talk)
     for variable in filler.plan.space.rewards():
         if (value := rewards[variable.name]) != variable.typed(variable.start):
-            say_wrapped(f"reward {variable.name} {variable.start:g} → {value:g}".replace(" -", " −"), talk)
+            say_wrapped(f"reward {variable.name} {plain(variable.start)} → {plain(value)}", talk)
     if rounds := round_line(filler):
         say_wrapped(rounds, talk)
     return 0
@@ -175,8 +175,8 @@ def _table(seen: Standing, variables: Sequence[Turn], width: int) -> list[tuple[
 def _rows(seen: Standing, variables: Sequence[Turn], room: int, *, short: bool) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("VARIABLE", "NOW", "TO", "LAST READ")]
     for name, value, to, course in variables:
-        moved = "at bound" if to is None else f"{to:g}"
-        rows.append((short_name(name, room), f"{value:g}", moved, _when(seen, course, short=short)))
+        moved = "at bound" if to is None else plain(to)
+        rows.append((short_name(name, room), plain(value), moved, _when(seen, course, short=short)))
     return rows
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from fleetd import Talk, columns
-from planner.cli_width import say_wrapped, short_name, table_width, widest
+from planner.cli_width import plain, say_wrapped, short_name, table_width, widest
 from planner.due import terms_of
 from planner.plan import Plan
 from planner.policy import slopes as s
@@ -112,6 +112,6 @@ def _cells(rows: list[Row], room: int) -> list[tuple[str, ...]]:
     for name, best, centre, steps, slope, error, shrunk in rows:
         digits = decimals([error])
         raw = f"{signed(slope, digits)} ± {error:.{digits}f}"
-        there = (f"{best:.4g}", f"{centre:.3g}", signed(steps, 1))
+        there = (plain(best, 4), plain(centre, 3), signed(steps, 1))
         cells.append((short_name(name, room), *there, raw, signed(shrunk, digits)))
     return cells

@@ -1,7 +1,7 @@
 """fleet-plan suggest: the strongest trials, and what to do about each."""
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +48,8 @@ def suggest(args: argparse.Namespace, talk: Talk) -> int:
     reads = [(c, r) for c in seen.courses.against(seen.best.defaults) if (r := first_read(c))]
     reads.sort(key=lambda pair: (-pair[1].mean / pair[1].se if pair[1].se else -pair[1].mean, pair[0].trial.id))
     adopted = [c for ruling in seen.best.adoptions[-args.top :] if (c := seen.courses.get(ruling.trial))]
-    shown = reads[: args.top] + [(c, r) for c in reversed(adopted) if (r := first_read(c))]
+    listed = reads if talk.json else list(_last_of_each(reads))
+    shown = listed[: args.top] + [(c, r) for c in reversed(adopted) if (r := first_read(c))]
     tau2 = spread(r for c, r in reads if c.searched and r.n >= LEAST_SEEDS)
     if talk.json:
         for course, read in shown:
@@ -69,6 +70,14 @@ def suggest(args: argparse.Namespace, talk: Talk) -> int:
     say_builds(filler, talk)
     say_hosts(filler, talk)
     return 0
+
+
+def _last_of_each(reads: Sequence[Read]) -> Iterator[Read]:
+    """Of trials of the same change, in several passes or at another length, the one that was read last."""
+    last: dict[str, str] = {}
+    for course, _ in sorted(reads, key=lambda pair: pair[0].read_at):
+        last[course.trial.change] = course.trial.id
+    return (pair for pair in reads if last[pair[0].trial.change] == pair[0].trial.id)
 
 
 def _table(seen: Standing, shown: Sequence[Read], tau2: float, width: int) -> list[Row]:
@@ -194,7 +203,7 @@ def _suggestion(seen: Standing, course: Course, read: Paired, tau2: float, among
         **encode_change(trial),
         "search": numbers(read_of(course.search)),
         "heldout": numbers(read_of(course.heldout)),
-        "shrunk": _expected(seen, course, read, tau2),
+        "shrunk": None if (again := _expected(seen, course, read, tau2)) is None else again + 0.0,
         "verdict": course.ruling.event if course.ruling else None,
         "reason": course.ruling.reason if course.ruling else None,
         "advice": _sentence(seen, course, read, tau2, among),

@@ -44,6 +44,12 @@ def say_wrapped(text: str, talk: Talk) -> None:
     talk.say(wrapped(text, talk.err, talk))
 
 
+def plain(value: float, digits: int = 6) -> str:
+    """A variable's value, with so many digits that tell something."""
+    told = f"{value:.{digits}g}"
+    return "−" + told[1:] if told.startswith("-") else told
+
+
 def widest(rows: Sequence[Sequence[str]]) -> int:
     """Columns that the table takes."""
     return max(map(len, columns(rows)), default=0)

@@ -25,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fleetd import BadData, encode_json
+from fleetd import BadData, count, encode_json
 from planner.seeds import Draw, Purpose, Span, stray
 from planner.trial import are_numbers, decode_span, number_of
 
@@ -90,7 +90,7 @@ class Screen:
     def change(self) -> str:
         """For people."""
         pairs = f"{len(self.seeds)} {'mirrored pairs' if self.shake is Shake.MIRRORED else 'pairs beside the best'}"
-        return f"{len(self.axes)} variables, {pairs}"
+        return f"{count(len(self.axes), 'variable')}, {pairs}"
 
     @property
     def hashes(self) -> dict[str, str]:

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from planner.account import LUCK
+from planner.cli_suggest import _last_of_each
 from planner.screen import decode_screen
 from planner.stats import normal_cdf, t_quantile
 from planner.trial import READS
-from planner.verdict import HELDOUT
+from planner.verdict import HELDOUT, first_read
 
 from .conftest import plan_text
+from .policy.hills import Fleet, Hill, plan, space
 
 
 def share_adopted(draws, looks):
@@ -130,3 +132,14 @@ def test_the_power_of_search_and_of_each_look_is_said_beforehand(farm):
     assert (
         "search 0.39 after 55 seeds; held-out 0.39, 0.25, 0.16 after 100, 200, 400 seeds" in farm.plan("suggest").stderr
     )
+
+
+def test_of_trials_of_one_change_the_one_read_last_is_suggested():
+    made = Fleet(plan(space("a"), "rotate", seeds=12), Hill([0.0], curvature=0.0))
+    made.go(6, depth=1)
+    courses = made.seen().courses.values()
+    reads = [(course, first_read(course)) for course in courses if first_read(course)]
+    shown = [course for course, _ in _last_of_each(reads)]
+    assert len(reads) > len(shown) == len({course.trial.change for course, _ in reads})
+    for course in shown:
+        assert course.read_at == max(c.read_at for c, _ in reads if c.trial.change == course.trial.change)

@@ -162,7 +162,9 @@ def test_a_gap_is_said_with_what_to_do_and_a_whole_ledger_fills_it(other, fresh,
     holed, headless = tmp_path / "holed.jsonl", tmp_path / "headless.jsonl"
     holed.write_bytes(b"".join(lines[:2] + lines[3:]))
     headless.write_bytes(b"".join(lines[1:]))
-    assert "seq 1 is in none of these ledgers" in merge(fresh, headless, code=1).stderr
+    told = merge(fresh, headless, code=1).stderr
+    assert "seq 1 is in none of these ledgers" in told
+    assert f"0 rows of these ledgers stand here already, and {len(lines) - 1} cannot be taken" in told
     done = merge(fresh, holed, code=1)
     assert f"{len(lines) - 3} rows left out: seq 3 is in none of these ledgers" in done.stderr
     assert segments(fresh)["ada.jsonl"] == b"".join(lines[:2])

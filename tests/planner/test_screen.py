@@ -11,9 +11,9 @@ from planner.screen import (
     Axis,
     Screen,
     Shake,
-    centre_in_steps,
     decode_screen,
     encode_screen,
+    frame_in_steps,
     in_steps,
     points,
     screen_id,
@@ -53,7 +53,9 @@ def test_mirrored_sides_lie_symmetric_about_the_centre():
     assert np.allclose((first + second) / 2, [0.3, -2.0], atol=1e-12)
     assert np.allclose(np.abs(first - second), 2 * 0.75, atol=1e-12)
     assert np.allclose(in_steps(one, SEEDS), (first - second) / 2 / 0.5)
-    assert centre_in_steps(one).tolist() == [0.6, -4.0]
+    centre, low, high = frame_in_steps(one)
+    assert centre.tolist() == [0.6, -4.0]
+    assert (low.tolist(), high.tolist()) == ([a.low / a.step for a in one.axes], [a.high / a.step for a in one.axes])
 
 
 def test_each_variable_goes_up_as_often_as_down():

@@ -19,6 +19,7 @@ from planner.trial import Key, Place
 from planner.verdict import read_of
 
 LONG = 1_000_000  # bytes that were read anew: so much is worth to be kept
+PART = 32_000_000  # bytes of rows that are read at a time: as much is held before what it decided is shelved
 LINE = 32  # and so many for each line that is written again with it
 
 
@@ -32,26 +33,41 @@ class Reader:
         self._gaps: dict[str, list[Gap]] = {}
         self._new = 0  # bytes read since the cache was written
         self._looked = False
+        self._coming: Iterator[Row] = iter(())
 
-    def look(self, facts: Facts) -> None:
-        """Add what is new; the first time, what was kept before it."""
+    def look(self, facts: Facts) -> bool:
+        """Add what is new, the first time what was kept before it; at most PART of it. Whether there is more."""
         if not self._looked:
             self._looked = True
             self._recall(facts)
-        facts.add(self._polled())
+        end = self._new + PART
+        facts.add(self._until(end))
+        return self._new >= end
+
+    def _until(self, end: int) -> Iterator[Row]:
+        """What comes, until so much was read; a next call goes on from there."""
+        for rows in (self._coming, self._polled()):
+            self._coming = rows
+            for row in rows:
+                yield row
+                if self._new >= end:
+                    return
+
+    def shelve(self, facts: Facts, seen: Standing) -> bool:
+        """Put what is decided on the shelf. Whether that can be: rows of this process's own may be unread yet."""
+        if known := facts.keys() <= self._places.keys():
+            facts.shelve(list(lines_of(facts, seen, self._places)), self._fetch)
+        return known
 
     def keep(self, facts: Facts, seen: Standing) -> None:
         """When much was read anew, shelve what is decided and write the cache."""
         if self._new < max(LONG, LINE * (len(facts.shelf.lines) + len(facts.shelf.screens))):
             return
         self._new = 0
-        keys = facts.keys()
-        if not keys <= self._places.keys():  # rows of this process's own, which it has not read
+        if not self.shelve(facts, seen):
             return
-        filed = list(lines_of(facts, seen, self._places))
-        away = {(host, seq) for line in filed for host, seq, _, _ in line.rows}
-        places = sorted((self._places[key] for key in keys - away), key=tuple)
-        facts.shelve(filed, self._fetch)
+        left = facts.keys()
+        places = sorted((self._places[key] for key in left), key=tuple)
         lines, screens = sorted(facts.shelf.lines.values()), sorted(facts.shelf.screens.values())
         reached = {host: self._ledger.reached(host) for host in self._ledger.hosts()}
         for host, (_, offset) in reached.items():

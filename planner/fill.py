@@ -116,7 +116,8 @@ class Filler:
     def look(self) -> Standing:
         """The standing as it is now."""
         tasks = self._under_way()
-        self._reader.look(self._facts)
+        while self._reader.look(self._facts):  # a part of a long ledger
+            self._reader.shelve(self._facts, standing(self._facts, self.plan.space, {}))
         blocks = {id_: task for id_, task in tasks.items() if isinstance(task, Block | Screen)}
         self.rounds = rounds_of(self._facts, {i: t for i, t in tasks.items() if isinstance(t, Lesson | Judge)})
         seen = standing(self._facts, self.plan.space, blocks)

@@ -81,6 +81,20 @@ def test_a_process_that_has_filed_its_trials_goes_on_seeing_what_all_rows_say(ke
     assert (list(seen.courses), seen) == (list(right.courses), right)
 
 
+@pytest.mark.parametrize("part", [1, 5_000, 50_000])
+def test_a_long_ledger_is_read_in_parts_and_says_the_same(worked, monkeypatch, part):
+    row = worked.rows("result")[3]
+    void(worked, row)
+    right = filler(worked)
+    told = right.look()
+    monkeypatch.setattr(filing, "PART", part)
+    quick = filler(worked)
+    seen = quick.look()
+    assert (list(seen.courses), seen, quick.rounds) == (list(told.courses), told, right.rounds)
+    assert any(course.shelved for course in seen.courses.values())
+    assert [ruling.key for ruling in quick.history()] == [ruling.key for ruling in right.history()] != []
+
+
 def test_what_hosts_read_of_a_trial_on_the_shelf_still_tells_them_apart(farm, tmp_path, monkeypatch):
     poisoned(farm, ["ada", "bo", "calber"], off=-3.0)
     for job in farm.spool.waiting():

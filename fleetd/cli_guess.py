@@ -35,4 +35,4 @@ def _will_go(spool: Spool, id_: str, reasons: Reasons, known: set[str]) -> bool:
         fields = decode_fields(found[0], id_) if found else None
     except (OSError, BadData):
         return False
-    return fields is None or (fields.get("kind", "job") in known and reasons.of(fields, 0) == reasons.NEXT)
+    return fields is None or (fields.get("kind", "job") in known and reasons.of("", fields, 0) == reasons.NEXT)

@@ -57,7 +57,9 @@ def _fields(spool: Spool, state: State, share: range) -> Iterator[tuple[int, str
 
 def _share(spool: Spool, state: State, reasons: Reasons, share: range) -> list[Line]:
     return [
-        _line(id_, because(reasons.of(fields, before)), (fields.get("payload"), fields["argv"]) if fields else None)
+        _line(
+            id_, because(reasons.of(id_, fields, before)), (fields.get("payload"), fields["argv"]) if fields else None
+        )
         for before, id_, fields in _fields(spool, state, share)
     ]
 
@@ -73,7 +75,7 @@ def _json_share(spool: Spool, state: State, reasons: Reasons, share: range) -> l
         body |= {"attempt": None, "kind": None, "argv": None}
         if fields is not None:
             body |= {"attempt": fields.get("attempt", 1), "kind": fields.get("kind", "job"), "argv": fields["argv"]}
-        body |= {"for_s": None, "why": reasons.of(fields, before)}
+        body |= {"for_s": None, "why": reasons.of(id_, fields, before)}
         lines.append(encode_json(body).decode())
     return lines
 

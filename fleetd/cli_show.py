@@ -197,9 +197,12 @@ def log(args: argparse.Namespace, talk: Talk) -> int:
 
 def _opened(spool: Spool, name: str, talk: Talk, *, follow: bool) -> tuple[Subject, Path, BinaryIO]:
     """The newest attempt's log; with `follow`, as soon as it is there. Raises NotFound."""
-    before = None
+    before, told = None, False
     while True:
         job = _subject(spool, name, talk)
+        if follow and job.waiting and not told:
+            talk.say(f"{job.id}: {_headline(job, talk)}")
+            told = True
         while follow and (spool.queue / f"{job.id}.json").exists():
             time.sleep(POLL_S)
         path = _log_path(spool, job)

@@ -240,6 +240,9 @@ def _rejected(spool: Spool) -> list[str]:
     return [path.stem for path in spool.rejected.iterdir() if path.suffix == ".json"]
 
 
+_RANKED = re.compile(r"\d\d-", re.ASCII)
+
+
 class Reasons:
     """Why each waiting job waits, in words that end a sentence beginning with `waits:`."""
 
@@ -254,8 +257,9 @@ class Reasons:
         self._hosts = [_Host(offer_of(b.host, b.body), in_use[b.host], _claims_nothing(b)) for b in living]
         self._fate, self._now = _fates(state.last), now
         self._known: dict[tuple[Any, ...], str | None] = {}
+        self._ranked = bool(state.waiting) and _RANKED.match(state.waiting[0])
 
-    def of(self, fields: Mapping[str, Any] | None, before: int) -> str:
+    def of(self, id_: str, fields: Mapping[str, Any] | None, before: int) -> str:
         """A job's, given its fields less those at their defaults (None: it can't be read) and how many wait before it."""
         if self._of_all:
             return self._of_all
@@ -266,11 +270,16 @@ class Reasons:
         asked = tuple(map(fields.get, _WHERE))
         if asked not in self._known:
             self._known[asked] = self._barred(Job(**fields))
-        return self._known[asked] or _in_line(before)
+        return self._known[asked] or self._in_line(id_, before)
 
     def of_job(self, job: Job, before: int) -> str:
         """The same of a whole job."""
-        return self._of_all or self._barred(job) or _in_line(before)
+        return self._of_all or self._barred(job) or self._in_line(job.id, before)
+
+    def _in_line(self, id_: str, before: int) -> str:
+        """A name without a priority comes after all that have one, and never where a planner keeps the queue full."""
+        later = "; names with a priority (50-…) come first" if self._ranked and not _RANKED.match(id_) else ""
+        return f"{self.NEXT}, {before} before it{later}" if before else self.NEXT
 
     def _barred(self, job: Job) -> str | None:
         """The first host's reason, or None when there is a host where only lanes are missing."""
@@ -292,10 +301,6 @@ class _Host:
     offer: Offer
     gpus_in_use: int
     claims_nothing: str | None
-
-
-def _in_line(before: int) -> str:
-    return f"{Reasons.NEXT}, {before} before it" if before else Reasons.NEXT
 
 
 def _fates(last: Mapping[str, Row]) -> Callable[[str], Fate]:

@@ -4,12 +4,16 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from fleetd.cli_shares import in_shares
 from fleetd.job import utc
 
+BIN = Path(sys.executable).parent
 MANY = 12_000  # so many that they are shared out, where there are cores for it
 
 
@@ -66,6 +70,38 @@ def test_each_waiting_job_has_its_own_reason(rig, fleet):
     assert re.fullmatch(r"00-runs +runs on calber for .* s +sh -c 'sleep 60'", lines[1])
     assert re.fullmatch(r"10-tag +waits: needs the tag gpu\\x1b\[31m, which calber does not have +true", lines[2])
     assert lines[7].rstrip().endswith("cannot be read (yet)")
+
+
+def test_a_name_without_a_priority_is_told_that_others_come_first(rig, fleet):
+    """hi, beside a planner that keeps the queue full: its turn never comes."""
+    rig.start(lanes=1)
+    rig.shell("00-runs", "sleep 60")
+    rig.pid("00-runs")
+    for name in ("50-trial", "60-trial", "hi"):
+        rig.drop(name, "true")
+    later = "for a free lane, 2 before it; names with a priority (50-…) come first"
+    assert reasons(fleet, rig) == {
+        "50-trial": "for a free lane",
+        "60-trial": "for a free lane, 1 before it",
+        "hi": later,
+    }
+    assert f"waits {later}" in fleet("--spool", str(rig.root), "show", "hi", FLEET_HOST="calber").stdout
+
+
+def test_the_log_of_a_job_that_waits_says_that_it_waits(rig, fleet, environ):
+    rig.start(lanes=1)
+    rig.shell("00-runs", "sleep 60")
+    rig.pid("00-runs")
+    rig.shell("50-later", "echo now")
+    waits = "waits for a free lane"
+    assert waits in fleet("--spool", str(rig.root), "log", "50-later", FLEET_HOST="calber").stderr
+    command = [BIN / "fleet", "--spool", rig.root, "log", "-f", "50-later"]
+    with subprocess.Popen(
+        command, env=environ | {"FLEET_HOST": "calber"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as follows:
+        assert waits in follows.stderr.readline()
+        fleet("--spool", str(rig.root), "cancel", "00-runs", FLEET_HOST="calber")
+        assert follows.stdout.readline() == "now\n"
 
 
 def test_many_are_told_as_few_are(rig, fleet):

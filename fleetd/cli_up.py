@@ -18,6 +18,8 @@ from fleetd.cli_talk import Talk
 from fleetd.cli_text import as_called, count
 from fleetd.errors import FleetError, NoDaemon, NotFound, TryLater
 from fleetd.lease import host_name
+from fleetd.ledger import Ledger
+from fleetd.merge import Merger
 from fleetd.settings import read_settings
 from fleetd.spool import Spool, find_spool, init_spool, spool_path
 
@@ -62,6 +64,8 @@ def up(args: argparse.Namespace, talk: Talk) -> int:
         finally:
             _drain(started, asked, progress, talk)
     _sum_up(progress, environ, talk)
+    if started.daemon is not None and read_settings(spool.settings).home in (None, me):
+        _merge(spool, talk)
     return 0
 
 
@@ -209,6 +213,16 @@ def _drain(started: Started, asked: Asked, progress: Progress, talk: Talk) -> No
     progress.look()
     if not hurried and (code := started.daemon.ended()):
         talk.say(f"fleetd ended with exit {code}; its last lines:\n{started.daemon.last_lines()}")
+
+
+def _merge(spool: Spool, talk: Talk) -> None:
+    """The last verdicts came after the daemon, which adds rows to ledger.jsonl, had ended; another may have begun by now."""
+    try:
+        if merger := Merger.alone(Ledger(spool.ledger_d), spool.ledger):
+            merger.merge()
+            merger.close()
+    except (OSError, FleetError) as error:
+        talk.say(f"{spool.ledger}: the last rows are not in it ({error}); the next fleetd adds them")
 
 
 def _sum_up(progress: Progress, environ: Mapping[str, str], talk: Talk) -> None:

@@ -85,6 +85,9 @@ def test_seconds_end_it_with_trials_in_the_ledger_and_nothing_left(spool, up, st
     assert "fleet-plan suggest" in out
     assert "go on: fleet up    look: fleet results" in err
     assert not is_alive(daemon_pid(spool))
+    assert sum(path.read_bytes().count(b"\n") for path in (spool / "ledger.d").glob("*.jsonl")) == (
+        (spool / "ledger.jsonl").read_bytes().count(b"\n")
+    )
 
 
 def test_json_comes_every_ten_seconds_also_beside_a_terminal(spool, environ):

@@ -106,7 +106,7 @@ def _add_jobs(add: Adder) -> None:
     )
     submit.add_argument("--cores", type=whole_number(1), metavar="N", help="lanes it takes (default: 1)")
     submit.add_argument("--gpus", type=whole_number(0), metavar="N", help="GPUs it takes (default: 0)")
-    submit.add_argument("--timeout", type=float, metavar="S", help="seconds until it is ended (default: none)")
+    submit.add_argument("--timeout", type=_seconds, metavar="S", help="seconds until it is ended (default: none)")
     submit.add_argument(
         "--retries", type=whole_number(0), metavar="N", help="further attempts after a failure (default: 0)"
     )

@@ -20,10 +20,21 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             asked = self._below(getattr(found, "command", None))
             names = [name for action in asked._actions for name in action.option_strings]  # noqa: SLF001
-            near = difflib.get_close_matches(unknown[0].partition("=")[0], names, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            near = difflib.get_close_matches(
+                unknown[0].partition("=")[0].lstrip("-"), [name.lstrip("-") for name in names], 1
+            )
+            hint = f"; did you mean --{near[0]}?" if near else ""
             asked.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return found
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """The same, but of an unknown command its nearest is told, not all there are."""
+        if isinstance(action, argparse._SubParsersAction) and value not in (known := action.choices or ()):  # noqa: SLF001
+            near = difflib.get_close_matches(str(value), list(known), 1)
+            self.error(
+                f"no command {value!r}; " + (f"did you mean {near[0]}?" if near else f"{self.prog} --help lists them")
+            )
+        super()._check_value(action, value)
 
     def _below(self, command: str | None) -> argparse.ArgumentParser:
         """The parser of that command, or this one."""

@@ -38,6 +38,7 @@ EVERY_S = 1.0
 RATE_WINDOW_S = 1800.0
 LAST = 10
 METER = 20
+HOW = 40  # columns of how a job ended: why one was rejected is a sentence
 QUIT = (ord("q"), ord("Q"), 27)
 COLORS = {"red": 1, "green": 2, "yellow": 3}  # numbers of curses' colours and of our pairs alike
 
@@ -206,7 +207,7 @@ def _ended(picture: Picture) -> Iterator[Line]:
     for row in picture.last:
         took, argv = row.body.get("wall_s"), row.body.get("argv")
         is_ = what(row.body.get("payload"), list(map(str, argv)) if isinstance(argv, list) else [])
-        cells.append((clean(short(row.body["job"])), span(took), clean(row.host), how_ended(row.body), is_))
+        cells.append((clean(short(row.body["job"])), span(took), clean(row.host), cut(how_ended(row.body), HOW), is_))
     head, *rows = columns(cells)
     yield Line(head, "dim")
     for row, text in zip(picture.last, rows, strict=True):

@@ -32,12 +32,7 @@ class Doc:
 
     def complaint(self, keys: Keys, what: str) -> str:
         """`file:line:column: key: what`, then the line with a mark under the key."""
-        line, column = locate(self.text, keys)
-        lines = self.text.splitlines()
-        shown = lines[line - 1] if line <= len(lines) else ""
-        width = max(1, len(shown.rstrip()) - column + 1)
-        mark = " " * (column - 1) + "^" * width
-        return f"{self.path}:{line}:{column}: {dotted(keys)}: {what}\n{line:5d} | {shown}\n      | {mark}"
+        return _pointed(self.path, self.text, locate(self.text, keys), f"{dotted(keys)}: {what}")
 
     def unknown(self, keys: Keys, known: Iterable[str]) -> str:
         """The complaint about a key nobody knows, with the nearest name offered."""
@@ -67,9 +62,17 @@ def read_toml(path: Path) -> Doc:
 def _syntax(path: Path, text: str, message: str) -> str:
     place = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)", message)
     what = message[: place.start()] if place else message
-    if place and place[1]:
-        return f"{path}:{place[1]}:{place[2]}: {what}"
-    return f"{path}:{text.count(chr(10)) + 1}:1: {what}"
+    at = (int(place[1]), int(place[2])) if place and place[1] else (text.count("\n") + 1, 1)
+    return _pointed(path, text, at, f"no TOML: {what[:1].lower()}{what[1:]}")
+
+
+def _pointed(path: Path, text: str, at: tuple[int, int], what: str) -> str:
+    """`file:line:column: what`, then the line with a mark from that column to its end."""
+    line, column = at
+    lines = text.splitlines()
+    shown = lines[line - 1] if line <= len(lines) else ""
+    mark = " " * (column - 1) + "^" * max(1, len(shown.rstrip()) - column + 1)
+    return f"{path}:{line}:{column}: {what}\n{line:5d} | {shown}\n      | {mark}"
 
 
 def dotted(keys: Keys) -> str:

@@ -423,6 +423,12 @@ def test_an_unknown_option_is_told_with_its_nearest_and_the_command_s_usage(flee
     assert done.returncode == 2
     assert done.stderr.startswith("usage: fleet submit ")
     assert done.stderr.endswith("unrecognized arguments: --prio; did you mean --priority?\n")
+    assert fleet("ls", "--foo").stderr.endswith("unrecognized arguments: --foo\n")
+
+
+def test_a_time_that_is_none_is_said_in_the_field_s_words(fleet):
+    done = fleet("submit", "--timeout", "1h", "--", "true")
+    assert (done.returncode, "1h: expected a number of seconds above 0" in done.stderr) == (2, True)
 
 
 def test_an_error_says_what_to_do(fleet, spool):

@@ -215,6 +215,15 @@ def test_no_plan_is_66_with_the_command_that_makes_one(farm):
     assert (done.returncode, "fleet-plan init" in done.stderr) == (66, True)
 
 
+def test_an_unknown_command_is_told_with_its_nearest(farm):
+    done = farm.plan("sugest", ok=False)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        2,
+        "fleet-plan: error: no command 'sugest'; did you mean suggest?",
+    )
+    assert "fleet-plan --help lists them" in farm.plan("zzz", ok=False).stderr
+
+
 def test_a_bad_plan_is_78_with_every_error(farm):
     farm.write_plan(seeds=0, heldouts=3)
     done = farm.plan("fill", ok=False)

@@ -45,8 +45,16 @@ def build_parser() -> Parser:
     census.set_defaults(run=_census)
     weights = commands.add_parser("weights", help="the scripted brain's weights, as space.toml", parents=common)
     weights.set_defaults(run=_weights)
-    replay = commands.add_parser("replay", help="one play of the default brain, to look at", parents=common)
-    replay.add_argument("seed", type=whole_number(0, SEED_MOST), metavar="SEED")
+    replay = commands.add_parser("replay", help="one play, to look at", parents=common)
+    replay.add_argument(
+        "seed", type=whole_number(0, SEED_MOST), metavar="SEED", help="of the play: another, another play"
+    )
+    replay.add_argument(
+        "--player",
+        metavar="PLAYER",
+        default="scripted",
+        help='a net\'s file, a weights file, or "scripted" (the default)',
+    )
     replay.add_argument("--svg", action="store_true", help="a picture instead of text")
     replay.add_argument("--seconds", type=_seconds, default=900.0, metavar="S", help="length of the play (900)")
     replay.set_defaults(run=_replay)
@@ -162,13 +170,15 @@ def _variable(weight: "Weight") -> dict[str, Any]:
 
 def _replay(args: argparse.Namespace, talk: Talk) -> None:
     from planner.brain.replay import replay_json, replay_svg, replay_text
+    from planner.cli_tread_judge import seat
 
     if args.json and args.svg:
         raise Usage("--svg draws the play and --json tells it: one of them")
+    play = args.seed, args.seconds, seat(args.player, "--player").brain
     if args.json:
-        talk.emit(replay_json(args.seed, args.seconds))
+        talk.emit(replay_json(*play))
     else:
-        talk.data((replay_svg if args.svg else replay_text)(args.seed, args.seconds))
+        talk.data((replay_svg if args.svg else replay_text)(*play))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,10 @@ import numpy.typing as npt
 from planner.arena.maps import MAPS, Map
 from planner.arena.rules import CELL
 from planner.arena.state import Ints, State
+from planner.brain.decide import Brain
 from planner.brain.match import Result, play
+from planner.brain.net import Player
+from planner.brain.netplay import play_nets
 from planner.brain.scripted import Whole
 
 KEPT = ("x", "y", "health", "reload", "power", "shell_live", "shell_x", "shell_y", "won")
@@ -49,8 +52,8 @@ class Shot:
     hit: bool
 
 
-def record(player: Whole, opponent: Whole, seed: int, seconds: float) -> Recording:
-    """Play one play and keep every tick of it."""
+def record(player: Brain, opponent: Whole, seed: int, seconds: float) -> Recording:
+    """Play one play, weights or a net against weights, and keep every tick of it."""
     kept: dict[str, list[Ints]] = {name: [] for name in KEPT}
     behaviours: list[Ints] = []
     duels: list[int] = []
@@ -65,7 +68,10 @@ def record(player: Whole, opponent: Whole, seed: int, seconds: float) -> Recordi
         over.append(bool(s.over[0]))
         where.append(int(s.map[0]))
 
-    result = play([player], [opponent], [seed], seconds, watch=watch)[0]
+    if isinstance(player, Player):
+        (result,) = play_nets([player], [opponent], [seed], seconds, watch=watch)
+    else:
+        (result,) = play([player], [opponent], [seed], seconds, watch=watch)
     return Recording(
         seed=seed,
         seconds=seconds,

@@ -7,9 +7,11 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from planner.arena.rules import CELL, CELLS, SHELL_RADIUS, TICKS_PER_S
+from planner.brain.decide import Brain
 from planner.brain.record import Duel, Recording, Shot, duels, record, shots
 from planner.brain.weights import BEHAVIOURS, DEFAULT, whole_weights
 
+SCRIPTED = whole_weights(DEFAULT)  # the reference
 NAMES = ("player", "reference")
 COLOURS = ("#2a78b5", "#d9792b")
 HEALTH, POWER = "#3f9b57", "#8a5fb0"
@@ -17,9 +19,9 @@ PX = 40  # a cell
 HEAD = 64  # of the picture, above the map
 
 
-def replay_text(seed: int, seconds: float) -> str:
-    """The play of the default brain against the reference on `seed`, told."""
-    r = _recorded(seed, seconds)
+def replay_text(seed: int, seconds: float, player: Brain = SCRIPTED) -> str:
+    """The player's play against the reference on `seed`, told."""
+    r = record(player, SCRIPTED, seed, seconds)
     lines = [_headline(r), "", *(f"    {row}" for row in r.map.rows), ""]
     lines += ["    # wall   A one side's starts (the other's lie opposite)   h health pack   p power-up", ""]
     lines.append(f"{'duel':>4} {'begins':>7} {'lasts':>7}  {'won by':<10}{'health':>9}  {'hits/shots':>13}  did most")
@@ -27,9 +29,9 @@ def replay_text(seed: int, seconds: float) -> str:
     return "\n".join(lines)
 
 
-def replay_json(seed: int, seconds: float) -> dict[str, Any]:
+def replay_json(seed: int, seconds: float, player: Brain = SCRIPTED) -> dict[str, Any]:
     """The same play for a program: times in seconds, the player's number first in each pair."""
-    r = _recorded(seed, seconds)
+    r = record(player, SCRIPTED, seed, seconds)
     result = r.result
     return {
         "schema": "treadcore.replay/1",
@@ -65,9 +67,9 @@ def _health(r: Recording, duel: Duel) -> list[int]:
     return [max(0, int(h)) for h in r.ticks["health"][duel.last]]
 
 
-def replay_svg(seed: int, seconds: float) -> str:
+def replay_svg(seed: int, seconds: float, player: Brain = SCRIPTED) -> str:
     """The same play drawn: walls, both tanks' ways, every shot, hits as dots."""
-    r = _recorded(seed, seconds)
+    r = record(player, SCRIPTED, seed, seconds)
     size = CELLS * PX
     fought = duels(r)
     faint = max(0.12, 0.9 / max(len(fought), 1) ** 0.5)
@@ -81,7 +83,7 @@ def replay_svg(seed: int, seconds: float) -> str:
         (
             f'<text x="8" y="46" fill="{COLOURS[0]}">player</text>'
             f'<text x="70" y="46" fill="{COLOURS[1]}">reference</text>'
-            '<text x="160" y="46" font-size="13" fill="#666">lines: ways · dashes: shells · dots: hits · rings: starts'
+            '<text x="156" y="46" font-size="12" fill="#666">lines: ways · dashes: shells · dots: hits · rings: starts'
             f' · <tspan fill="{HEALTH}">+</tspan> health · <tspan fill="{POWER}">p</tspan> power-up</text>'
         ),
         f'<svg y="{HEAD}" width="{size}" height="{size}">',
@@ -90,11 +92,6 @@ def replay_svg(seed: int, seconds: float) -> str:
         "</svg></svg>",
     ]
     return "\n".join(parts)
-
-
-def _recorded(seed: int, seconds: float) -> Recording:
-    brain = whole_weights(DEFAULT)
-    return record(brain, brain, seed, seconds)
 
 
 def _headline(r: Recording) -> str:

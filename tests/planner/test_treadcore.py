@@ -212,6 +212,39 @@ def test_a_replay_tells_the_score_that_the_census_gives(weights):
     assert sum(" drawn " in line for line in lines) == answer["drawn"]
 
 
+def test_a_replay_of_what_was_adopted_is_another_play_and_tells_its_score(weights, tmp_path):
+    """As `fleet-plan best --json` prints it, or bare weights."""
+    timid = weights | {"flank.enemy_health": -2.0, "charge.bias": 2.0}
+    (answer,) = census(ask(timid, seed=11, seconds=120))
+    best, bare = tmp_path / "best.json", tmp_path / "bare.json"
+    best.write_text(
+        json.dumps({"schema": "fleet.best/1", "weights": timid, "net": None, "defaults": "x", "adoptions": 1})
+    )
+    bare.write_text(json.dumps(timid))
+    play = ["replay", "11", "--seconds", "120"]
+    told = [run(*play, "--player", str(path)).stdout for path in (best, bare)]
+    assert told[0] == told[1] != run(*play).stdout == run(*play, "--player", "scripted").stdout
+    assert f"score {answer['score']:.3f}" in told[0].decode().splitlines()[0]
+
+
+def test_a_replay_of_a_net_tells_the_score_that_the_census_gives(net):
+    (answer,) = census(ask(None, player=net, seed=5))
+    told = json.loads(run("--json", "replay", "5", "--seconds", "30", "--player", net["net"]).stdout)
+    assert told["score"] == answer["score"]
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "said"),
+    [(None, 66, "no net, no weights"), ("[1", 65, "p.json"), ('{"weights": {"no.such": 1}}', 65, "no.such")],
+)
+def test_a_player_that_is_none_is_an_error_that_names_the_file(tmp_path, content, code, said):
+    path = tmp_path / "p.json"
+    if content is not None:
+        path.write_text(content)
+    done = run("replay", "5", "--player", str(path))
+    assert (done.returncode, str(path) in done.stderr.decode(), said in done.stderr.decode()) == (code, True, True)
+
+
 def test_a_replay_as_json_is_the_play_that_the_text_tells():
     told = run("replay", "11", "--seconds", "120").stdout.decode().split("did most\n")[1].splitlines()
     play = json.loads(run("--json", "replay", "11", "--seconds", "120").stdout)

@@ -12,7 +12,8 @@ from planner.stats import GATE, LEAST_SEEDS, looks, raced_looks, smallest_seen
 from planner.verdict import read_of, rules_of
 
 RACED = ("race", "screen")  # the policies whose single changes are raced
-LUCK = {1: 1.0 - GATE, 2: 0.011, 3: 0.0105}  # looks → the chance that they adopt what has no effect
+ONE_LOOK = 1.0 - GATE  # the chance that it adopts what has no effect
+LUCK = {(2, False): 0.0105, (3, False): 0.0105, (2, True): 0.0105, (3, True): 0.0113}  # of so many; of a leap or not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +28,11 @@ class Account:
 
 def account(seen: Standing, rounds: Rounds) -> Account:
     """Of held-outs that ended; one that was replaced, or is still being read, can make no adoption."""
-    chances = [LUCK.get(looks_, LUCK[1]) for looks_, held_outs in seen.tally.decided.items() for _ in range(held_outs)]
+    chances = [LUCK.get(kind, ONE_LOOK) for kind, held_outs in seen.tally.decided.items() for _ in range(held_outs)]
     judged = [
         r for r in rounds.rounds.values() if r.lesson.best and r.ruling and r.ruling.reason != REPLACED and r.stage
     ]
-    chances += [LUCK[1] for round_ in judged if read_of(round_.stage)]
+    chances += [ONE_LOOK for round_ in judged if read_of(round_.stage)]
     return Account(
         decided=len(chances),
         false_adoptions=sum(chances),

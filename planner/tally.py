@@ -19,7 +19,9 @@ class Tally:
     spans: Mapping[tuple[int, float, int], Span] = field(default_factory=dict)  # pass, seconds, seeds → the last
     read: frozenset[Span] = frozenset()  # of searches
     searched: Mapping[Span, str] = field(default_factory=dict)  # seeds → the least id that drew them
-    decided: Mapping[int, int] = field(default_factory=dict)  # looks → held-outs that decided
+    decided: Mapping[tuple[int, bool], int] = field(
+        default_factory=dict
+    )  # looks, whether a leap → held-outs that decided
 
 
 def tally_of(lines: Iterable[Line], defaults: str, pass_: int) -> Tally:
@@ -29,7 +31,7 @@ def tally_of(lines: Iterable[Line], defaults: str, pass_: int) -> Tally:
     last: dict[Way, tuple[str, str]] = {}
     spans: dict[tuple[int, float, int], tuple[int, int]] = {}
     searched: dict[tuple[int, int], tuple[str, bool]] = {}
-    decided: dict[int, int] = {}
+    decided: dict[tuple[int, bool], int] = {}
     for _, id_, of_pass, against, seconds, of, variable, from_, to, event, low, high, read, read_at, looks, *_ in lines:
         current, way = against == defaults, (variable, 1 if to > from_ else -1)
         if variable and not (event == "replaced" or (not event and not current)):
@@ -45,7 +47,8 @@ def tally_of(lines: Iterable[Line], defaults: str, pass_: int) -> Tally:
                 kind = of_pass, seconds, high - low
                 spans[kind] = max(seeds, spans.get(kind, seeds))
         if looks:
-            decided[looks] = decided.get(looks, 0) + 1
+            kind_of = looks, not variable
+            decided[kind_of] = decided.get(kind_of, 0) + 1
         if variable and read_at and read_at >= last.get(way, ("",))[0]:
             last[way] = read_at, id_
     return Tally(

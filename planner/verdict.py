@@ -2,9 +2,10 @@
 
 Search proposes: a candidate past two standard errors gets held-out seeds; a leap along the slopes of many variables gets them
 at once. Held-out decides, alone and never pooled with the search: it is looked at after a quarter, a half and all of its seeds,
-and adopted when past 3.0, 2.7, 2.4 standard errors at one of them. A raced search is
-looked at then, too, and after twice and four times its seeds. At each look, what is hopeless ends. Everything that is not
-adopted is kept out with its reason. Rows of one look, as older ledgers have them, decide past two standard errors.
+and adopted when past 3.0, 2.7, 2.4 standard errors at one of them. A raced search is looked at then, too, and after twice and
+four times its seeds. At each look, what is hopeless ends; of leaps, which are nearly always gains and often small ones, only
+what reads as a loss. Everything that is not adopted is kept out with its reason. Rows of one look, as older ledgers have them,
+decide past two standard errors.
 """
 
 import math
@@ -56,6 +57,7 @@ class Rule:
 
 GATE = Rule(passed=2.0, hopeless=2.0)
 HELDOUT = (Rule(passed=3.0, hopeless=0.3), Rule(passed=2.7, hopeless=0.3), Rule(passed=2.4, hopeless=2.4))
+LEAP = (Rule(passed=3.0, hopeless=-0.5), Rule(passed=2.7, hopeless=-0.2), Rule(passed=2.4, hopeless=2.4))
 RACE = (
     Rule(passed=4.0, hopeless=0.5),
     Rule(passed=4.0, hopeless=0.7),
@@ -66,11 +68,11 @@ RACE = (
 WORDS = {2.0: "two", 2.2: "2.2", 2.4: "2.4", 2.7: "2.7", 3.0: "three", 3.2: "3.2", 4.0: "four"}
 
 
-def rules_of(purpose: Purpose, looks: int) -> tuple[Rule, ...]:
+def rules_of(purpose: Purpose, looks: int, *, leap: bool = False) -> tuple[Rule, ...]:
     """The last ones, where there are fewer looks; of a single look the plain gate."""
     if looks == 1:
         return (GATE,)
-    return (HELDOUT if purpose is Purpose.HELDOUT else RACE)[-looks:]
+    return (RACE if purpose is not Purpose.HELDOUT else LEAP if leap else HELDOUT)[-looks:]
 
 
 def verdict_on(seen: Standing, course: Course) -> Verdict:
@@ -124,7 +126,8 @@ def _kept_out(course: Course, reason: str, why: str) -> Verdict:
 
 def _stage(course: Course, stage: Stage, purpose: Purpose) -> Verdict:
     """The first look that decides."""
-    for seeds, rule in zip(stage.looks, rules_of(purpose, len(stage.looks)), strict=True):
+    rules = rules_of(purpose, len(stage.looks), leap=course.trial.single is None)
+    for seeds, rule in zip(stage.looks, rules, strict=True):
         part = stage if seeds == stage.looks[-1] else stage.first(seeds)
         if not (part.complete_to(seeds) or stage.failures) or (stage.failures and stage.alive):
             return WAIT

@@ -39,8 +39,8 @@ PART: Final = 0.3  # of the way to where the slopes say that they are zero
 LONGEST: Final = 1 / 6  # of the shake: a variable's move from screen to screen
 SURER: Final = 3.5  # standard errors that a leap's held-out is expected to come to, before any leap was adopted
 SURE: Final = 2.5  # and then, as the slopes have been shown to lead upwards
-PRICE: Final = 0.1  # of the plays since the last leap: what its held-out may take
-DOUBTS: Final = 3  # leaps that failed one after another each halve the price, at most so often
+PRICE: Final = 0.15  # of the plays since the last leap: what its held-out may take
+DOUBTS: Final = 1  # leaps that failed one after another, from the second on: each halves the price, at most so often
 LEAST_MOVE: Final = 0.05  # steps: what a leap leaves as it is
 
 

@@ -11,26 +11,28 @@ from planner.cli_suggest import _last_of_each
 from planner.screen import decode_screen
 from planner.stats import normal_cdf, t_quantile
 from planner.trial import READS
-from planner.verdict import HELDOUT, first_read
+from planner.verdict import HELDOUT, LEAP, first_read
 
 from .conftest import plan_text
 from .policy.hills import Fleet, Hill, plan, space
 
 
-def share_adopted(draws, looks):
-    """Of runs without any effect, by the rules of held-out seeds."""
+def share_adopted(draws, looks, rules):
+    """Of runs without any effect."""
     adopted, going = np.zeros(len(draws), dtype=bool), np.ones(len(draws), dtype=bool)
-    for n, rule in zip(looks, HELDOUT[-len(looks) :], strict=True):
+    for n, rule in zip(looks, rules[-len(looks) :], strict=True):
         t = draws[:, :n].mean(axis=1) / draws[:, :n].std(axis=1, ddof=1) * n**0.5
         adopted |= going & (t > t_quantile(normal_cdf(rule.passed), n - 1))
         going &= ~adopted & (t > rule.hopeless)
     return adopted.mean()
 
 
+@pytest.mark.parametrize("leap", [False, True])
 @pytest.mark.parametrize("looks", [(100, 200, 400), (30, 60, 120), (19, 38)])
-def test_the_chance_that_luck_is_adopted_is_the_one_that_is_told(looks):
+def test_the_chance_that_luck_is_adopted_is_the_one_that_is_told(looks, leap):
     draws = np.random.default_rng(looks[0]).normal(size=(50_000, looks[-1]))
-    assert share_adopted(draws, looks) == pytest.approx(LUCK[len(looks)], abs=0.0015)
+    adopted = share_adopted(draws, looks, LEAP if leap else HELDOUT)
+    assert adopted == pytest.approx(LUCK[len(looks), leap], abs=0.0015)
 
 
 def told(farm):

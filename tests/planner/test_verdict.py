@@ -136,6 +136,15 @@ def test_a_look_that_does_not_decide_asks_for_the_next_ones_seeds_alone():
     assert part.gaps(100) == (Span(low + 30, low + 60),)
 
 
+@pytest.mark.parametrize(("mean", "single", "leap"), [(0.02, Call.KEEP, Call.WAIT), (-0.06, Call.KEEP, Call.KEEP)])
+def test_a_leap_goes_on_where_a_single_change_is_hopeless_but_not_where_it_reads_as_a_loss(mean, single, leap):
+    low = HELDOUT_FROM
+    held = stage(spread_out(mean, 0.10, 30), Purpose.HELDOUT, span=Span(low, low + 120), looks=(30, 60, 120))
+    many = Trial(id="t2", changes=(CHANGE, CHANGE), defaults="d", pass_=1, seconds=900, pairs=1234)
+    calls = [judge(Course(trial=trial, heldout=held), current=True).call for trial in (TRIAL, many)]
+    assert calls == [single, leap]
+
+
 def test_a_raced_trial_without_any_effect_ends_after_its_first_look():
     said = verdict(looked([0.0] * 14, (), Purpose.SEARCH))
     assert said.reason == "no seed changed"

@@ -49,16 +49,11 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Sheaf:
-    """One is as another when the lines are."""
+    """One is as another when the lines are. `opened` raises BadData where its rows are no longer where they were."""
 
     told: Told
-    read: Callable[[], Opened] = field(compare=False, repr=False)
+    opened: Callable[[], Opened] = field(compare=False, repr=False)
     is_beside: bool = False  # of a shaken brain beside the still one
-
-    @property
-    def opened(self) -> Opened:
-        """Raises BadData where its rows are no longer where they were."""
-        return self.read()
 
 
 def sheaf_of(told: Told, screen: Screen, differences: Differences) -> Sheaf:

@@ -80,7 +80,7 @@ class Memory:
         """What it tells; of the last READS screens it is kept."""
         told = sheaf.told.id, sheaf.told.mark
         if (read := self._reads.get(told)) is None:
-            opened = sheaf.opened
+            opened = sheaf.opened()
             seeds = sorted(opened.differences)
             differences = np.array([opened.differences[seed] for seed in seeds])
             read = Read(in_steps(opened.screen, seeds), differences, *frame_in_steps(opened.screen))

@@ -35,7 +35,7 @@ class Shaken:
 
 def shaken(sheaves: list[Sheaf]) -> Shaken | None:
     """None before as many pairs have been read as two of each length."""
-    read = [sheaf.opened for sheaf in sheaves]
+    read = [sheaf.opened() for sheaf in sheaves]
     rows = [(_length(of.screen, seed), lost) for of in read for seed, lost in _losses(of)]
     if sum(length > 0 for length, _ in rows) < 2 * PARTS:
         return None

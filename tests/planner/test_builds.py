@@ -71,7 +71,7 @@ def test_a_pair_that_two_builds_have_read_counts_once():
     before = made.seen().screened.sheaves
     again(made, made.rows[0], "b")
     after = made.seen().screened.sheaves
-    assert [sheaf.opened.differences for sheaf in after] == [sheaf.opened.differences for sheaf in before]
+    assert [sheaf.opened().differences for sheaf in after] == [sheaf.opened().differences for sheaf in before]
 
 
 def test_a_build_that_differs_from_one_of_those_that_agree_joins_none():

@@ -61,8 +61,8 @@ def test_over_five_percent_of_failures_void_the_job_and_the_pairs_that_came_coun
     assert farm.run_job(farm.spool.waiting()[0])["void"]
     farm.plan("fill", "--count", "1")
     (sheaf,) = farm.filler().look().screened.sheaves
-    assert {3, 9}.isdisjoint(sheaf.opened.differences)
-    assert 1 <= len(sheaf.opened.differences) <= 18
+    assert {3, 9}.isdisjoint(sheaf.opened().differences)
+    assert 1 <= len(sheaf.opened().differences) <= 18
 
 
 def test_scores_that_never_change_are_no_division_by_zero(farm):
@@ -112,8 +112,8 @@ def test_the_same_row_twice_counts_once(farm):
     farm.row(
         {key: value for key, value in row.body.items() if key not in ("host", "seq", "at", "boot", "crc", "schema")}
     )
-    assert [sheaf.opened.differences for sheaf in farm.filler().look().screened.sheaves] == [
-        s.opened.differences for s in before
+    assert [sheaf.opened().differences for sheaf in farm.filler().look().screened.sheaves] == [
+        s.opened().differences for s in before
     ]
 
 
@@ -127,4 +127,4 @@ def test_screens_queued_before_an_adoption_are_read_and_count(farm):
     assert {farm.run_job(id_)["plays"] for id_ in queued} == {40}
     seen = farm.filler().look()
     assert seen.best.weights["good"] == 0.5
-    assert sum(len(sheaf.opened.differences) for sheaf in seen.screened.sheaves) == 20 * len(queued)
+    assert sum(len(sheaf.opened().differences) for sheaf in seen.screened.sheaves) == 20 * len(queued)

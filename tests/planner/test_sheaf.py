@@ -54,7 +54,9 @@ class Shelved(Fleet):
         fresh.add(self.rows)
         seen, right = self.looked(), standing(fresh, self.plan.space, self.queue)
         assert seen == right
-        assert [sheaf.opened for sheaf in seen.screened.sheaves] == [sheaf.opened for sheaf in right.screened.sheaves]
+        assert [sheaf.opened() for sheaf in seen.screened.sheaves] == [
+            sheaf.opened() for sheaf in right.screened.sheaves
+        ]
         assert asked(self, seen) == asked(self, right)
         assert all(alike(*two) for two in zip(dealt(self.facts), dealt(fresh), strict=True))
         assert rows_of(self.facts, "h") == rows_of(fresh, "h")

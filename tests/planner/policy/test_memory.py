@@ -73,7 +73,7 @@ def test_a_screen_that_came_late_takes_the_second_process_back_no_further_than_i
 
 
 def other_reads(sheaf):
-    opened = sheaf.opened
+    opened = sheaf.opened()
     differences = {seed: d + 1e-9 for seed, d in opened.differences.items()}
     return sheaf_of(sheaf.told._replace(mark=mark_of(differences)), opened.screen, differences)
 

@@ -68,9 +68,9 @@ def test_where_nothing_is_lost_the_longest_is_best_and_the_curvature_small():
 
 def test_nothing_is_told_before_two_pairs_of_each_length():
     (first, *_) = sheaves(Hill(np.zeros(10)), jobs=1)
-    few = {seed: d for seed, d in first.opened.differences.items() if seed < first.told.low + 9}
+    few = {seed: d for seed, d in first.opened().differences.items() if seed < first.told.low + 9}
     assert shaken([]) is None
-    assert shaken([sheaf_of(first.told, first.opened.screen, few)]) is None
+    assert shaken([sheaf_of(first.told, first.opened().screen, few)]) is None
 
 
 def test_a_score_that_never_changes_is_no_division_by_zero():
@@ -80,7 +80,7 @@ def test_a_score_that_never_changes_is_no_division_by_zero():
 
 def test_pairs_of_one_variable_alone_say_nothing_of_lengths():
     (first, *_) = sheaves(Hill(np.zeros(10)), jobs=1)
-    alone = {seed: d for seed, d in first.opened.differences.items() if seed % (PARTS + 1) == PARTS}
+    alone = {seed: d for seed, d in first.opened().differences.items() if seed % (PARTS + 1) == PARTS}
     assert first.is_beside
-    assert first.opened.screen.seeds == Span(1, 56)
-    assert shaken([sheaf_of(first.told, first.opened.screen, alone)]) is None
+    assert first.opened().screen.seeds == Span(1, 56)
+    assert shaken([sheaf_of(first.told, first.opened().screen, alone)]) is None

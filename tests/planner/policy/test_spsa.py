@@ -42,7 +42,7 @@ def test_one_pair_moves_it_by_what_the_two_sides_differ():
     made = fleet(jobs=1)
     (sheaf,) = made.seen().screened.sheaves
     one, other = (
-        sheaf_of(sheaf.told._replace(mark=mark_of(read)), sheaf.opened.screen, read) for read in ({3: 2.0}, {3: -2.0})
+        sheaf_of(sheaf.told._replace(mark=mark_of(read)), sheaf.opened().screen, read) for read in ({3: 2.0}, {3: -2.0})
     )
     up, down = (followed(np.zeros(6), [each], 2000) for each in (one, other))
     assert np.allclose(up, -down)

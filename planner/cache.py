@@ -100,7 +100,7 @@ class Cache:
             return
         screens = [(tuple(told), *rest) for told, *rest in kept.screens]
         rest = marshal.dumps(([*map(tuple, kept.lines)], screens, [*kept.places]))
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):  # a segment is no file any more, or another
             segments = {}
             for host, (inode, offset) in kept.reached.items():
                 gaps = kept.gaps.get(host, [])

@@ -16,7 +16,8 @@ def adopt(args: argparse.Namespace, talk: Talk) -> int:
         course = find_course(filler.look(), args.id)
         seen, rows = filler.settle()
         if course.trial.id not in seen.courses:
-            raise No(next(row.body["sentence"] for row in rows if row.body.get("trial") == course.trial.id))
+            told = (row.body["sentence"] for row in rows if row.body.get("trial") == course.trial.id)
+            raise No(next(told, f"{course.trial.id}: its only job is not in the queue any more, and it has no row"))
         course = seen.courses[course.trial.id]
     decided = _decided(seen, course)
     if decided.ruling is None or decided.ruling.event != "adopt":

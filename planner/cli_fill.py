@@ -122,7 +122,9 @@ def _heldout(filler: Filler, id_: str | None, talk: Talk) -> str | None:
             f"--heldout {trial}: the best that it was read against has been replaced; "
             f"a trial of its change against the present one comes in its turn"
         )
-    if course.ruling and not list(asked_again(seen, trial)):
+    if not course.ruling:
+        talk.say(f"{trial}: it is still being read; ask again once it is judged (fleet-plan log)")
+    elif not list(asked_again(seen, trial)):
         talk.say(f"{trial}: its held-out seeds were asked for before, as {trial}h")
     return trial
 
@@ -202,7 +204,7 @@ def _mark(spool: Spool) -> tuple[object, ...]:
 
 def _why_nothing(seen: Standing, filler: Filler, order: Order) -> str:
     spent = order.plays is not None and plays_expected(seen, filler.plan) + filler.rounds.plays >= order.plays
-    return f"the budget of {order.plays:,} plays is spent" if spent else _nothing_left(filler.plan)
+    return f"the budget of {order.plays:,} plays is spent" if spent else nothing_left(filler.plan)
 
 
 def _why_done(seen: Standing, filler: Filler, order: Order) -> str:
@@ -211,10 +213,10 @@ def _why_done(seen: Standing, filler: Filler, order: Order) -> str:
         return f"done: {count(played, 'play')} read and judged, the budget was {order.plays:,}"
     if order.count is not None:
         return f"done: {count(order.count, 'job')} added, read and judged"
-    return f"nothing left to try: {_nothing_left(filler.plan)}"
+    return f"nothing left to try: {nothing_left(filler.plan)}"
 
 
-def _nothing_left(plan: Plan) -> str:
+def nothing_left(plan: Plan) -> str:
     """Why the policy asks for nothing more."""
     ended = plan.policy == "spsa" and any(v.low < v.high for v in plan.space.weights())
     return f"spsa has come to its horizon of {plan.horizon:,} plays" if ended else "every variable is at its bounds"

@@ -7,7 +7,7 @@ from itertools import cycle, groupby
 from typing import Any
 
 from fleetd import Talk, clock, columns, count, seconds
-from planner.cli_fill import open_filler, tell
+from planner.cli_fill import nothing_left, open_filler, tell
 from planner.cli_hosts import say_hosts
 from planner.cli_rounds import reward_json, reward_table, round_json, round_line
 from planner.cli_slopes import pairs_read
@@ -139,7 +139,7 @@ def upcoming(args: argparse.Namespace, talk: Talk) -> int:
         jobs = len([*alike])
         talk.data(line if jobs == 1 else f"{line} × {jobs}")
     if not blocks:
-        talk.data("nothing left to try: every variable is at its bounds")
+        talk.data(f"nothing left to try: {nothing_left(filler.plan)}")
     for line in ("", *columns(_table(seen, variables, width))):
         talk.data(line)
     if rewards := reward_table(filler, time.time(), width):
@@ -198,7 +198,8 @@ def _when(seen: Standing, course: Course | None, *, short: bool) -> str:
 def _next_json(seen: Standing, blocks: list[Any], variables: list[Turn]) -> dict[str, Any]:
     upcoming_ = [
         ({"screen": b.id} if isinstance(b, Screen) else {"trial": b.trial.id, **encode_change(b.trial)})
-        | {"purpose": str(b.purpose), "seeds": [b.seeds.low, b.seeds.high], "pass": seen.pass_}
+        | {"purpose": str(b.purpose), "seeds": [b.seeds.low, b.seeds.high]}
+        | {"pass": None if isinstance(b, Screen) else b.trial.pass_}
         for b in blocks
     ]
     rows = [

@@ -80,7 +80,7 @@ def _plays(plan: Plan, purpose: Purpose, seeds: int, *, first: bool) -> int:
 
 def _lots(standing: Standing, plan: Plan, order: Order, room: int) -> Iterator[_Lot]:
     """Gaps of what was begun, then held-out seeds, then the policy's trials; seeds are drawn one after another."""
-    barred = {draw.whose for draw in giving_way(standing)}
+    barred = {draw.whose for draw in giving_way(standing)} | standing.outside
     open_ = [course for course in standing.open if standing.current(course) and course.trial.id not in barred]
     for course in open_:
         for stage, purpose in ((course.heldout, Purpose.HELDOUT), (course.search, Purpose.SEARCH)):

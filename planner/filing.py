@@ -69,7 +69,7 @@ class Reader:
         left = facts.keys()
         places = sorted((self._places[key] for key in left), key=tuple)
         lines, screens = sorted(facts.shelf.lines.values()), sorted(facts.shelf.screens.values())
-        reached = {host: self._ledger.reached(host) for host in self._ledger.hosts()}
+        reached = {host: at for host in self._ledger.hosts() if (at := self._ledger.reached(host))[0]}
         for host, (_, offset) in reached.items():
             self._gap_to(host, offset)
         self._cache.write(Kept(reached=reached, lines=lines, screens=screens, places=places, gaps=self._gaps))
@@ -134,7 +134,7 @@ def lines_of(facts: Facts, seen: Standing, places: Mapping[Key, Place]) -> Itera
 
 
 def _screens(facts: Facts, seen: Standing, places: Mapping[Key, Place]) -> Iterator[Filed]:
-    """The screens of mirrored pairs that have ended, were read by one build, and have nothing odd about them."""
+    """The screens of mirrored pairs that were read, by one build, and have nothing odd about them."""
     read: dict[str, list[ScreenRow]] = {}
     for row in sorted(facts.screens(), key=lambda row: row.key):
         read.setdefault(row.screen.id, []).append(row)
@@ -143,6 +143,7 @@ def _screens(facts: Facts, seen: Standing, places: Mapping[Key, Place]) -> Itera
         rows = read[id_]
         if (
             rows[0].screen.shake is Shake.MIRRORED
+            and any(row.differences for row in rows)
             and len(set(map(rules_of, rows))) == 1
             and not stray_screen(rows[0].screen)
         ):
@@ -165,7 +166,8 @@ def _trials(facts: Facts, seen: Standing, places: Mapping[Key, Place]) -> Iterat
         rulings.setdefault(ruling.trial, []).append(ruling)
     voided = {attempt.trial.id for attempt in facts.voided()}
     for id_ in attempts.keys() & rulings.keys() - voided:
-        if len(rulings[id_]) == 1 and _is_plain(attempts[id_], rulings[id_][0], facts):
+        decided = seen.courses[id_].ruling is not None  # a verdict that lapsed decides nothing
+        if decided and len(rulings[id_]) == 1 and _is_plain(attempts[id_], rulings[id_][0], facts):
             keys = [*(attempt.key for attempt in attempts[id_]), rulings[id_][0].key]
             yield _line(seen, id_, attempts[id_], [places[key] for key in keys])
 
@@ -178,7 +180,10 @@ def _is_plain(attempts: Sequence[Attempt], ruling: Ruling, facts: Facts) -> bool
     builds = {
         (str(a.reads.rules), a.reads.build, a.reads.census) for a in attempts
     }  # two: what shows whether they are one game
-    return len(builds) == 1 and attempts[0].trial.single is not None and not any(map(stray, draws))
+    drawn = {(a.purpose, a.draw) for a in attempts}  # two fleets may have drawn for one trial
+    if len(builds) > 1 or len(drawn) > len({a.purpose for a in attempts}):
+        return False
+    return attempts[0].trial.single is not None and not any(map(stray, draws))
 
 
 def _line(seen: Standing, id_: str, attempts: Sequence[Attempt], rows: Sequence[Place]) -> Line:

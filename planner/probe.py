@@ -57,6 +57,6 @@ def known_probe(rows: Iterable[Row], census: Sequence[str], build: str | None) -
 def _decoded(value: Any) -> Probe | None:
     if not isinstance(value, Mapping) or not isinstance(scores := value.get("scores"), list):
         return None
-    if not isinstance(seed := value.get("seed"), int) or not all(map(is_number, scores)):
+    if not isinstance(seed := value.get("seed"), int) or len(scores) not in (1, 2) or not all(map(is_number, scores)):
         return None
     return Probe(player=str(value.get("player")), seed=seed, scores=tuple(scores))

@@ -194,6 +194,14 @@ def _exited(body: Mapping[str, Any]) -> str | None:
     return next((f"{how} {body[how]}" for how in ("exit", "signal") if body.get(how)), None)
 
 
+def _reads(row: Row, seeds: Span) -> Reads:
+    """Of the job's own seeds. Raises BadData where there are others, too."""
+    reads = decode_reads(row.body.get("result"))
+    if reads.scores and not seeds.low <= min(reads.scores) <= max(reads.scores) < seeds.high:
+        raise BadData(f"scores of seeds that were not asked for: {min(reads.scores)} to {max(reads.scores)}")
+    return reads
+
+
 def attempt_of(row: Row, block: Block) -> Attempt:
     return Attempt(
         **_ended(row),
@@ -202,12 +210,12 @@ def attempt_of(row: Row, block: Block) -> Attempt:
         seeds=block.seeds,
         draw=block.draw,
         looks=block.looks,
-        reads=replace(decode_reads(row.body.get("result")), census=block.census),
+        reads=replace(_reads(row, block.seeds), census=block.census),
     )
 
 
 def screen_row_of(row: Row, screen: Screen) -> ScreenRow:
-    reads = replace(decode_reads(row.body.get("result")), census=screen.census)
+    reads = replace(_reads(row, screen.seeds), census=screen.census)
     differences = {seed: one - other for seed, (one, other) in reads.pairs().items()}
     shape = shape_of((axis.name, axis.step, axis.low, axis.high, axis.whole) for axis in screen.axes)
     return ScreenRow(
@@ -225,4 +233,6 @@ def learned_of(row: Row, lesson: Lesson) -> Learned:
 
 
 def judged_of(row: Row, judge: Judge) -> Judged:
-    return Judged(**_ended(row), judge=judge, seeds=judge.seeds, reads=decode_reads(row.body.get("result")))
+    return Judged(
+        **_ended(row), judge=judge, seeds=judge.seeds, reads=replace(_reads(row, judge.seeds), census=judge.census)
+    )

@@ -83,6 +83,7 @@ class Shelf:
         """The rows of these trials and screens, which are on the shelf no more."""
         rows: list[Row] = []
         for id_ in ids:
+            self._by_key = None
             if filed := self.screens.pop(id_, None):
                 self._sheaves = self._searched = None
             if line := self.lines.pop(id_, None) or filed:

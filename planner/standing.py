@@ -14,7 +14,7 @@ from planner.facts import Facts
 from planner.rows import NOT_READ, REPLACED, Attempt, Judged, Ruling
 from planner.screen import Screen
 from planner.screened import Screened, screened
-from planner.seeds import Draw, Purpose, Span, astray
+from planner.seeds import Draw, Purpose, Span, astray, joined
 from planner.shelf import Line, Shelf
 from planner.space import Space
 from planner.tally import Tally, tally_of
@@ -340,16 +340,22 @@ def stage_of(
 ) -> Stage:
     """Per job the lowest ok attempt counts; one that ended otherwise for good has failed; one nowhere is a gap.
 
-    A job that a person cancelled is nowhere, as one whose file was removed: its seeds get their turn again.
+    What was read outside of the span, for a fleet that had drawn others, does not count, nor a failure where another job has
+    read its seeds. A job that a person cancelled is nowhere, as one whose file was removed: its seeds get their turn again.
     """
     ok: dict[str, Attempt | Judged] = {}
     last: dict[str, Attempt | Judged] = {}
-    for attempt in sorted(attempts, key=lambda a: (a.attempt, a.key)):
+    inside = [a for a in attempts if span.low <= a.seeds.low and a.seeds.high <= span.high]
+    for attempt in sorted(inside, key=lambda a: (a.attempt, a.key)):
         if attempt.outcome == Outcome.OK:
             ok.setdefault(attempt.job, attempt)
         last[attempt.job] = attempt
     ended = {job: a for job, a in last.items() if a.final and job not in ok and job not in live}
-    failed = {job: a for job, a in ended.items() if a.outcome != Outcome.CANCELLED}
+    read = joined(a.seeds for a in ok.values())
+    missed = {job: a for job, a in ended.items() if a.outcome != Outcome.CANCELLED}
+    failed = {
+        job: a for job, a in missed.items() if not any(s.low <= a.seeds.low and a.seeds.high <= s.high for s in read)
+    }
     return Stage(
         span=span,
         looks=looks or (len(span),),

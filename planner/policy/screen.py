@@ -164,7 +164,7 @@ def _digits(variable: Variable, value: float) -> float:
 
 def leap_due(standing: Standing, terms: Terms, belief: Belief) -> Leap | None:
     """To the centre, where held-out seeds would show what it is expected to gain, at a fair price."""
-    state, weights, last = belief.slopes, terms.space.weights(), last_leap(standing)
+    state, weights, last = belief.slopes, terms.space.weights(), last_leap(standing, belief.pairs)
     if state is None or last is None:
         return None
     gain, sd = s.expected_gain(state, as_steps(weights, standing.best.weights))
@@ -179,11 +179,14 @@ def leap_due(standing: Standing, terms: Terms, belief: Belief) -> Leap | None:
     return Leap(candidate=changed, pairs=belief.pairs) if changed else None
 
 
-def last_leap(standing: Standing) -> int | None:
-    """After how many pairs it was, 0 where there was none; None while one is under way: there is one at a time."""
+def last_leap(standing: Standing, pairs: int) -> int | None:
+    """After how many of the `pairs` it was, 0 where there was none; None while one is under way: there is one at a time.
+
+    After an edit of what is played the pairs are counted anew: a leap of more belongs to what was played before.
+    """
     if any(not course.ruling and standing.current(course) for course in standing.leaps):
         return None
-    return max((course.trial.pairs or 0 for course in standing.leaps), default=0)
+    return max((n for course in standing.leaps if (n := course.trial.pairs or 0) <= pairs), default=0)
 
 
 def as_steps(weights: tuple[Variable, ...], values: Mapping[str, float]) -> Vector:

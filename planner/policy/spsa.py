@@ -62,8 +62,8 @@ def _taught(state: Followed, sheaf: Sheaf, n: int) -> Followed:
 
 def _check(standing: Standing, terms: Terms, theta: Vector, pairs: int, n: int) -> Leap | None:
     """At each eighth, and not twice."""
-    last = last_leap(standing)
-    if last is None or pairs * CHECKS // n == last * CHECKS // n:
+    last = last_leap(standing, pairs)
+    if last is None or pairs * CHECKS // n <= last * CHECKS // n:
         return None
     changed = changed_to(terms.space.weights(), theta, standing)
     return Leap(candidate=changed, pairs=pairs) if changed else None

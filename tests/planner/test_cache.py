@@ -81,6 +81,22 @@ def test_a_process_that_has_filed_its_trials_goes_on_seeing_what_all_rows_say(ke
     assert (list(seen.courses), seen) == (list(right.courses), right)
 
 
+def test_a_segment_that_comes_meanwhile_or_is_none_ends_no_command(worked, tmp_path, monkeypatch):
+    monkeypatch.setattr(filing, "LONG", 1)
+    quick = filler(worked, tmp_path)
+    keep = quick._reader.keep
+
+    def late(*facts):
+        (worked.spool.ledger_d / "new.jsonl").write_bytes(b"{}\n")
+        (worked.spool.ledger_d / "none.jsonl").mkdir()
+        keep(*facts)
+
+    monkeypatch.setattr(quick._reader, "keep", late)
+    quick.look()
+    assert shelf(worked, tmp_path)
+    assert same(worked, tmp_path)
+
+
 @pytest.mark.parametrize("part", [1, 5_000, 50_000])
 def test_a_long_ledger_is_read_in_parts_and_says_the_same(worked, monkeypatch, part):
     row = worked.rows("result")[3]

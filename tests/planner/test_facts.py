@@ -99,7 +99,9 @@ def test_a_voided_row_takes_its_trial_its_pass_and_its_seeds_with_it(farm):
     body = read_once(farm)
     before = fold(farm)[1]
     payload = body["payload"] | {"trial": "t9", "pass": PASS_MOST, "span": [400, 420], "seeds": [400, 420]}
-    wild = farm.row({**body, "job": "50-wild-trial-1", "payload": payload})[0]
+    reads = [[seed, *scores] for seed, (_, *scores) in zip(range(400, 420), body["result"]["reads"], strict=True)]
+    result = body["result"] | {"reads": reads}
+    wild = farm.row({**body, "job": "50-wild-trial-1", "payload": payload, "result": result})[0]
     assert fold(farm)[1].pass_ == PASS_MOST
     void(farm, wild)
     after = fold(farm)[1]
@@ -162,6 +164,16 @@ def test_a_verdict_whose_reads_were_voided_is_judged_again(farm):
 @pytest.mark.parametrize(("how", "said"), [({"exit": 3}, "failed: exit 3"), ({"signal": 9}, "failed: signal 9")])
 def test_a_job_that_failed_without_a_word_is_told_by_what_it_ended_with(farm, how, said):
     body = read_once(farm) | {"exit": None, "signal": None, "outcome": "failed", "reason": None, "result": None}
+    void(farm, farm.rows("result")[0])
     farm.row({**body, "job": "50-mute-trial-1", **how})
     (course,) = fold(farm)[1].courses.values()
     assert course.search.failures["50-mute-trial-1"] == said
+
+
+@pytest.mark.parametrize("seed", [-5, 2**70, 21])
+def test_scores_of_seeds_that_nobody_asked_for_are_odd(farm, seed):
+    body = read_once(farm)
+    result = body["result"] | {"reads": [*body["result"]["reads"], [seed, 1.0, 0.0]]}
+    farm.row({**body, "job": "50-odd-trial-1", "result": result})
+    assert fold(farm)[0].odd == [("calber", 2)]
+    assert farm.plan("suggest").returncode == 0

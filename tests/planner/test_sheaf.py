@@ -119,6 +119,14 @@ def test_what_is_under_way_or_beside_the_best_does_not_lie_there(made):
     assert all(of.told.shape for of in made.facts.shelf.screens.values())
 
 
+def test_what_could_not_be_read_does_not_lie_there(made):
+    """Else that the last five failed would be said once and then never again."""
+    row = screen_row(made)
+    screen = row.body["payload"] | {"screen": "s0123456789"}
+    made.more(after(made, "result", row.body | {"payload": screen, "outcome": "failed", "result": None}))
+    assert "s0123456789" not in {of.told.id for of in made.file() if isinstance(of, Filed)}
+
+
 def test_a_void_row_takes_it_down(made):
     row = screen_row(made)
     before = made.looked()

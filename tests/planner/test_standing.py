@@ -206,3 +206,50 @@ def test_a_retried_job_whose_best_was_replaced_gets_one_verdict_more(monkeypatch
     for _ in range(3):
         made.settle()
     assert [row.body["reason"] for row in made.rows if row.event == "keep"] == ["not read", REPLACED]
+
+
+def test_a_verdict_that_has_lapsed_puts_nothing_on_the_shelf():
+    """Else the trial would be open for whoever reads all rows, and decided for whoever reads the cache."""
+    made = overtaken()
+    facts = Facts("hill")
+    facts.add(made.rows)
+    rows = {(row.host, row.seq): row for row in made.rows}
+    assert list(lines_of(facts, standing(facts, made.plan.space, {}), {key: (*key, 0, 0) for key in rows})) == []
+
+
+def of_other_seeds(row, low, **changes):
+    """The same trial's job on as many seeds from `low`, as of a fleet that drew those."""
+    reads = [[low + n, *scores] for n, (_, *scores) in enumerate(row.body["result"]["reads"])]
+    seeds = [low, low + len(reads)]
+    payload = row.body["payload"] | {"seeds": seeds, "span": seeds}
+    return row.body | {"job": "50-zz-x", "payload": payload, "result": row.body["result"] | {"reads": reads}} | changes
+
+
+def test_what_was_read_outside_of_a_trial_s_span_is_not_pooled_with_it():
+    made = Fleet(plan(space("a"), "rotate", seeds=12), Hill([3.0]))
+    made.fill(1)
+    made.play(min(made.queue))
+    made.row("result", of_other_seeds(made.rows[0], 401))
+    (course,) = made.seen().courses.values()
+    assert sorted(course.search.pairs()) == list(range(1, 13))
+
+
+def test_a_job_that_failed_does_not_count_where_another_has_read_its_seeds():
+    made = Fleet(plan(space("a"), "rotate", seeds=12), Hill([3.0]))
+    made.fill(1)
+    made.play(min(made.queue))
+    failed = {"job": "50-zz-x", "outcome": "failed", "exit": 3, "result": None}
+    made.row("result", made.rows[0].body | failed)
+    (course,) = made.seen().courses.values()
+    assert (course.search.failures, len(course.search.pairs())) == ({}, 12)
+
+
+def test_a_candidate_outside_the_space_is_asked_for_no_more():
+    made = Fleet(plan(space("a"), "race", seeds=12), Hill([3.0], curvature=0.2))
+    made.fill(1)
+    made.play(min(made.queue))
+    assert made.seen().open
+    made.plan = replace(made.plan, space=space("a", high=0.25, low=-0.25, step=0.25))
+    outside = made.seen().open[0].trial.id
+    assert outside in made.seen().outside
+    assert all(task.trial.id != outside for task in made.fill(4))

@@ -9,11 +9,11 @@ from planner.due import terms_of
 from planner.facts import Facts
 from planner.policy import Leap, Move, Pairs
 from planner.policy.memory import MEMORY, Memory, spread_of
-from planner.policy.screen import GONE, SHRINK, believed, fitting, round_centre
+from planner.policy.screen import GONE, SHRINK, believed, fitting, last_leap, round_centre
 from planner.screen import Screen
 from planner.space import Space
-from planner.standing import standing
-from planner.trial import Block
+from planner.standing import Course, standing
+from planner.trial import Block, Trial
 
 from .hills import Fleet, Hill, plan, space
 
@@ -247,3 +247,10 @@ def test_screens_that_cannot_be_read_are_told_of():
     assert "the last 5 screens could not be read (failed: exit 3): no slope is learned" in made.seen().screened.failing
     made.play(last)
     assert made.seen().screened.failing is None
+
+
+def test_a_leap_of_more_pairs_than_count_now_is_none_of_these():
+    """After an edit of the space pairs are counted anew: else none would leap for as long as it took before."""
+    trial = Trial(id="t1", changes=(), defaults="d", pass_=1, seconds=1, pairs=9_000)
+    seen = replace(fleet(jobs=0).seen(), leaps=(Course(trial=trial, ruling=object()),))
+    assert (last_leap(seen, 100), last_leap(seen, 9_000)) == (0, 9_000)

@@ -203,3 +203,18 @@ def test_a_share_without_commands_is_told(farm):
     assert "plan.toml" in said.stderr
     assert "net.first: is missing" in said.stderr
     assert "net.train: is missing" in said.stderr
+
+
+def test_a_judge_s_reads_by_two_censuses_are_not_pooled(farm):
+    """One job by the census as it was, the other as it was edited to be: another game, for all that anybody knows."""
+    write(farm)
+    while not farm.rows("adopt"):
+        farm.plan("fill", "--depth", "1")
+        farm.run(1)
+    while not any(row.body["kind"] == "judge" for row in farm.rows("result")):
+        farm.plan("fill", "--depth", "1")
+        farm.run(1)
+    write(farm, trouble=["chatter"])
+    farm.plan("fill", "--depth", "1")
+    farm.run(1)
+    assert verdicts(farm)[-1] == ("keep", "census differs")
